@@ -1,0 +1,37 @@
+# setup · demo · data · test · lint · bench
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo data test lint bench clean-demo
+
+setup: $(STAMP)
+
+$(STAMP): constraints.txt pyproject.toml
+	@command -v git >/dev/null || { echo "setup: git is missing; install it first"; exit 9; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "setup: Python 3.11 or newer is needed (found $$($(PYTHON) -V)); run: make setup PYTHON=python3.11"; exit 9; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/eop demo .demo
+
+# make data DATASET=ml-100k
+data: setup
+	@$(BIN)/hstu data fetch $(or $(DATASET),ml-100k) --to data/raw
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+bench: setup
+	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""RankEvolve's harness: protocols, runtime, agents, evidence."""

@@ -1,0 +1,41 @@
+"""Canonical JSON and sha256 digests: equal content, equal bytes, on every host."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_CHUNK = 1 << 20
+
+
+def canonical_json(value: Any) -> bytes:
+    """``value`` as UTF-8 JSON with sorted keys and no spaces; NaN and infinity are refused."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def digest(value: Any) -> str:
+    """Hex sha256 of the canonical JSON of ``value``."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Hex sha256 of a file's bytes."""
+    hasher = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+def tree_digest(root: Path, files: Iterable[Path]) -> str:
+    """Digest of a set of files below ``root``: their relative names and contents."""
+    entries = {path.relative_to(root).as_posix(): file_digest(path) for path in files}
+    return digest(entries)

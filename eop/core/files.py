@@ -1,0 +1,66 @@
+"""Files that are whole or absent: every write goes to a temporary name, is synced and renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from eop.core.errors import EopError, ExitCode, Where
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path`` atomically; parents are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes 0600; a project's files follow the user's umask.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write UTF-8 text atomically."""
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write readable JSON (sorted keys, two spaces, final newline) atomically."""
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def write_if_changed(path: Path, content: str) -> bool:
+    """Write text only when it differs from what is there; say whether it was written."""
+    if path.is_file() and path.read_text() == content:
+        return False
+    write_text(path, content)
+    return True
+
+
+def read_json(path: Path) -> Any:
+    """Parse a JSON file; a missing or broken one is an error that names the place."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise EopError(
+            "EOP701", "file is missing", where=Where(str(path)), exit_code=ExitCode.STATE
+        ) from None
+    except json.JSONDecodeError as error:
+        raise EopError(
+            "EOP702",
+            f"not valid JSON: {error.msg}",
+            where=Where(str(path), error.lineno, error.colno),
+            exit_code=ExitCode.STATE,
+        ) from error
