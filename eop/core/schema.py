@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def problems(value: Any, schema: dict[str, Any]) -> list[str]:
     """Everything that is wrong with ``value``, one readable line each; empty when it conforms."""
     errors = sorted(
-        Draft202012Validator(schema).iter_errors(value), key=lambda error: list(map(str, error.path))
+        Draft202012Validator(schema).iter_errors(value),
+        key=lambda error: list(map(str, error.path)),
     )
     return [line for error in errors for line in _lines(error)]
 

@@ -1,0 +1,1 @@
+"""The language: parse Markdown protocols, check them, give a plan."""

@@ -1,0 +1,224 @@
+"""The plan: a checked protocol as plain data, and its JSON form ``plan.json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any
+
+from eop.core.canonical import digest
+
+PLAN_SCHEMA = "plan/1"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a phase or a run. ``None`` means that the protocol sets no limit there.
+
+    ``actions`` counts agent tool calls, ``wall_s`` seconds of work, ``attempts`` tries of one
+    node.
+    """
+
+    actions: int | None = None
+    wall_s: int | None = None
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class Output:
+    """An artifact that a phase must leave; ``file`` is its name in the node's artifact folder."""
+
+    name: str
+    file: str
+    schema: str | None = None
+    patch: bool = False
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """One branch per item of the list artifact ``artifact``; at most ``max`` of them."""
+
+    item: str
+    artifact: str
+    max: int
+
+
+@dataclass(frozen=True)
+class Join:
+    """A fan-in: waits until every branch has left phase ``of``; needs ``at_least`` completed."""
+
+    of: str
+    at_least: int = 0
+
+
+@dataclass(frozen=True)
+class Review:
+    """When a dual pattern stops: worst open finding at or under ``until``, or ``rounds`` spent."""
+
+    until: str = "minor"
+    rounds: int = 2
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A step of a protocol.
+
+    ``branch`` is the item name when one instance runs per branch (``for_each``); ``fan_out`` is
+    set on the phase that opens the branches. ``nodes`` maps role to product. ``body`` is all
+    that an agent of this phase is told of the protocol.
+    """
+
+    id: str
+    line: int
+    title: str
+    body: str
+    needs: tuple[str, ...] = ()
+    branch: str | None = None
+    fan_out: FanOut | None = None
+    join: Join | None = None
+    on_branch: tuple[str, ...] = ("completed",)
+    pattern: str | None = None
+    nodes: dict[str, str] = field(default_factory=dict)
+    review: Review | None = None
+    check: str | None = None
+    function: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True)
+class OnReject:
+    """What a rejected gate does: go back to ``goto`` at most ``max`` times, or end the run."""
+
+    goto: str | None = None
+    max: int = 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A human stop after ``after`` that shows the artifacts ``shows``."""
+
+    id: str
+    line: int
+    after: tuple[str, ...]
+    shows: tuple[str, ...]
+    on_reject: OnReject
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Back to ``goto`` after ``after``; ``max`` turns in all, the first one included."""
+
+    id: str
+    line: int
+    after: tuple[str, ...]
+    goto: str
+    max: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A compiled protocol. Immutable; ``digest`` identifies its meaning, not its position."""
+
+    name: str
+    version: str
+    title: str
+    source: str
+    target: str
+    variables: dict[str, Any]
+    budget: Budget
+    phases: tuple[Phase, ...]
+    gates: tuple[Gate, ...]
+    loop: Loop | None = None
+    schema: str = PLAN_SCHEMA
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of the plan's JSON."""
+        return digest(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data; ``from_json`` is its inverse."""
+        return _plain(asdict(self))  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """Rebuild a plan from ``to_json`` data."""
+        return _build(cls, data)  # type: ignore[no-any-return]
+
+    def phase(self, name: str) -> Phase:
+        """The phase with this id; ``KeyError`` when there is none."""
+        return next(phase for phase in self.phases if phase.id == name)
+
+    def gate(self, name: str) -> Gate:
+        """The gate with this id."""
+        return next(gate for gate in self.gates if gate.id == name)
+
+    @property
+    def steps(self) -> dict[str, Phase | Gate]:
+        """Phases and gates by id, in document order."""
+        steps: list[Phase | Gate] = [*self.phases, *self.gates]
+        return {step.id: step for step in sorted(steps, key=lambda step: step.line)}
+
+    def requirements(self, name: str) -> tuple[str, ...]:
+        """Ids that must be done before step ``name``: its needs, its join, a gate's ``after``."""
+        step = self.steps[name]
+        if isinstance(step, Gate):
+            return step.after
+        joined = (step.join.of,) if step.join else ()
+        return tuple(dict.fromkeys([*step.needs, *joined]))
+
+    def descendants(self, name: str) -> frozenset[str]:
+        """Step ``name`` and everything that depends on it within one iteration."""
+        found = {name}
+        grew = True
+        while grew:
+            more = {s for s in self.steps if found & set(self.requirements(s))} - found
+            found |= more
+            grew = bool(more)
+        return frozenset(found)
+
+    @property
+    def body(self) -> frozenset[str]:
+        """Steps that every iteration runs; without a loop, all of them."""
+        return self.descendants(self.loop.goto) if self.loop else frozenset(self.steps)
+
+    def producer(self, artifact: str) -> Phase:
+        """The phase that leaves ``artifact``."""
+        return next(p for p in self.phases if any(o.name == artifact for o in p.outputs))
+
+
+_NESTED: dict[str, Any] = {
+    "budget": Budget,
+    "fan_out": FanOut,
+    "join": Join,
+    "review": Review,
+    "on_reject": OnReject,
+    "loop": Loop,
+}
+_NESTED_TUPLES: dict[str, Any] = {"phases": Phase, "gates": Gate, "outputs": Output}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _build(cls: Any, data: dict[str, Any]) -> Any:
+    assert is_dataclass(cls)
+    values = {}
+    for item in fields(cls):
+        value = data[item.name]
+        if value is not None and item.name in _NESTED:
+            value = _build(_NESTED[item.name], value)
+        elif item.name in _NESTED_TUPLES:
+            value = tuple(_build(_NESTED_TUPLES[item.name], entry) for entry in value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        values[item.name] = value
+    return cls(**values)
