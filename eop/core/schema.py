@@ -25,7 +25,7 @@ def _lines(error: ValidationError) -> list[str]:
     place = ".".join(str(part) for part in error.path) or "top level"
     if error.validator != "additionalProperties" or not isinstance(error.instance, dict):
         return [f"{place}: {error.message}"]
-    known = error.schema.get("properties", {})
+    known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     lines = []
     for key in error.instance:
         if key not in known:
