@@ -1,1 +1,1 @@
-"""HSTU, a generative sequential recommender: data, model, training, preflight, sealed evaluation."""
+"""HSTU, a generative sequential recommender: data, model, training, preflight, evaluation."""

@@ -1,4 +1,4 @@
-"""Child processes with a deadline: own process group, files for all streams, nothing left behind."""
+"""Child processes with a deadline: own process group, files for streams, nothing left behind."""
 
 from __future__ import annotations
 

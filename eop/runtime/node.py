@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 _KEY = re.compile(
     r"it(?P<iteration>\d{2,})_(?:(?P<branch>p\d{2})_)?(?P<step>[a-z][a-z0-9_]*?)(?:_r(?P<revision>\d+))?"
 )
-STEP_NAME = re.compile(r"(?!p\d\d_)[a-z][a-z0-9_]*(?<!_)")
+# A step name must not look like a branch prefix or a revision suffix, or keys would be ambiguous.
+STEP_NAME = re.compile(r"(?!p\d\d_)(?!.*_r\d+$)[a-z][a-z0-9_]*(?<!_)")
 BRANCH_NAME = re.compile(r"p\d{2}")
 
 
