@@ -1,0 +1,1 @@
+"""Sealed evaluation: histories go to a worker, scores come back, ranks are made here."""
