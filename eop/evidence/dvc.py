@@ -1,0 +1,253 @@
+"""The one place that runs DVC: its command line, in an own session, with a deadline."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import write_if_changed
+from eop.core.processes import run
+from eop.evidence.store import StoreReport, check_store, md5_of, object_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CONFIG = """\
+[core]
+    analytics = false
+    autostage = false
+    check_update = false{no_scm}
+[cache]
+    type = reflink,copy
+"""
+_UNTRACKED = "/config.local\n/tmp\n/cache\n"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that DVC holds: path relative to the root, md5 (DVC's name for it), size in bytes."""
+
+    path: str
+    md5: str
+    size: int
+
+    @property
+    def pointer(self) -> str:
+        """The small file that git tracks in its place."""
+        return f"{self.path}.dvc"
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """The objects of ``targets`` are at the remote ``remote``, and were looked for there."""
+
+    remote: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NoRemote:
+    """Nothing was pushed: the project has no default remote. ``command`` adds one."""
+
+    targets: tuple[str, ...]
+    command: str = "dvc remote add --default storage <folder or url>"
+
+
+class Dvc:
+    """DVC for the project at ``root``. Paths are relative to it.
+
+    Every command waits for DVC's own lock, and ends with its whole process group after
+    ``timeout_s`` seconds. A failure is an ``EopError`` that carries DVC's exit status and words.
+    """
+
+    def __init__(self, root: Path, *, timeout_s: float = 600.0) -> None:
+        self.root = root.resolve()
+        self._timeout_s = timeout_s
+
+    @property
+    def available(self) -> bool:
+        """Whether DVC is installed beside this Python."""
+        return importlib.util.find_spec("dvc") is not None
+
+    @property
+    def initialised(self) -> bool:
+        """Whether ``root`` itself is a DVC project; one further up does not count."""
+        return (self.root / ".dvc" / "config").is_file()
+
+    def init(self) -> None:
+        """Make ``root`` a DVC project with safe settings; a project that is one stays as it is.
+
+        The files are written here because ``dvc init`` would stage them in the user's git index.
+        """
+        if self.initialised:
+            return
+        no_scm = "" if (self.root / ".git").exists() else "\n    no_scm = true"
+        write_if_changed(self.root / ".dvc" / ".gitignore", _UNTRACKED)
+        write_if_changed(self.root / ".dvc" / "config", _CONFIG.format(no_scm=no_scm))
+
+    def add(self, paths: Sequence[str]) -> tuple[StoredFile, ...]:
+        """Store finished files, all in one call, then read each stored object again.
+
+        DVC can record one digest and store other bytes when a file is written meanwhile; that is
+        ``EOP604``. Folders are refused (``EOP603``): single members can go missing unnoticed.
+        """
+        for path in paths:
+            if not (self.root / path).is_file():
+                raise EopError(
+                    "EOP603",
+                    "only an existing single file can be stored",
+                    where=Where(path),
+                    hint="pack a folder into one archive first",
+                    exit_code=ExitCode.DATA,
+                )
+        if not paths:
+            return ()
+        self._run("add", "--quiet", *paths)
+        cache = self._cache(self._settings())
+        return tuple(self._checked(self._pointed(f"{path}.dvc"), cache) for path in paths)
+
+    def push(self, targets: Sequence[str]) -> Pushed | NoRemote:
+        """Copy the objects behind the pointers ``targets`` (``….dvc``) to the default remote.
+
+        DVC skips an object that its cache lacks and still reports success; so the cache is read
+        before, and the remote asked after.
+        """
+        settings = self._settings()
+        remote = settings.get("core.remote")
+        if remote is None:
+            return NoRemote(tuple(targets))
+        files = [self._pointed(target) for target in targets]
+        for file in files:
+            self._checked(file, self._cache(settings))
+        self._run("push", "--quiet", *targets)
+        folder = self._folder(settings, remote)
+        if folder is None:
+            self._run("status", "--quiet", "--cloud", *targets)
+        else:
+            for file in files:
+                self._checked(file, folder)
+        return Pushed(remote, tuple(targets))
+
+    def verify(self, targets: Sequence[str] = (), *, remote: bool = False) -> StoreReport:
+        """Read the whole cache (or the default remote, when it is a folder) object by object.
+
+        The objects behind the pointers ``targets`` must be there. ``EOP606`` when the remote is
+        asked for and there is none that can be read as a folder.
+        """
+        settings = self._settings()
+        store = self._cache(settings)
+        if remote:
+            folder = self._folder(settings, settings.get("core.remote", ""))
+            if folder is None:
+                raise EopError(
+                    "EOP606",
+                    "there is no default remote that is a folder, so it cannot be read here",
+                    where=Where(str(self.root / ".dvc" / "config")),
+                    hint=NoRemote(()).command,
+                    exit_code=ExitCode.CONFIG,
+                )
+            store = folder
+        return check_store(store, [self._pointed(target).md5 for target in targets])
+
+    def _pointed(self, pointer: str) -> StoredFile:
+        path = self.root / pointer
+        try:
+            out = yaml.safe_load(path.read_text())["outs"][0]
+            relative = (path.parent / out["path"]).relative_to(self.root).as_posix()
+            return StoredFile(relative, out["md5"], out["size"])
+        except (OSError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:
+            raise EopError(
+                "EOP602",
+                f"not a readable DVC pointer: {error!r}",
+                where=Where(pointer),
+                hint=f"restore it from git, or store the file again: dvc add {pointer[:-4]}",
+                exit_code=ExitCode.DATA,
+            ) from error
+
+    def _checked(self, file: StoredFile, store: Path) -> StoredFile:
+        stored = object_path(store, file.md5)
+        if not stored.is_file():
+            raise EopError(
+                "EOP605",
+                f"the object {file.md5} of this file is missing from {store}",
+                where=Where(file.path),
+                hint=f"store the file again: dvc add {file.path}",
+                exit_code=ExitCode.DATA,
+            )
+        if md5_of(stored) != file.md5.removesuffix(".dir"):
+            raise EopError(
+                "EOP604",
+                f"the stored bytes are not those recorded ({stored})",
+                where=Where(file.path),
+                hint="store a file only after its writer has ended; remove the bad object, "
+                f"then store the file again: dvc add {file.path}",
+                exit_code=ExitCode.DATA,
+            )
+        return file
+
+    def _cache(self, settings: dict[str, str]) -> Path:
+        return Path(settings.get("cache.dir", self.root / ".dvc" / "cache"))
+
+    def _settings(self) -> dict[str, str]:
+        lines = self._run("config", "--list").splitlines()
+        pairs = (line.partition("=") for line in lines)
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+    def _folder(self, settings: dict[str, str], remote: str) -> Path | None:
+        url = settings.get(f"remote.{remote}.url", "")
+        if not url or "://" in url:
+            return None
+        return Path(url)
+
+    def _run(self, *arguments: str) -> str:
+        if not self.available:
+            raise EopError(
+                "EOP903",
+                "DVC is not installed in this environment",
+                hint="run: make setup",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
+        if not self.initialised:
+            raise EopError(
+                "EOP904",
+                "this project is not a DVC project",
+                where=Where(str(self.root)),
+                hint="run: dvc init",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
+        with tempfile.TemporaryDirectory(prefix="dvc-") as folder:
+            return self._call(Path(folder), arguments)
+
+    def _call(self, streams: Path, arguments: tuple[str, ...]) -> str:
+        out, err = streams / "stdout", streams / "stderr"
+        done = run(
+            [sys.executable, "-m", "dvc", "--wait-for-lock", *arguments],
+            cwd=self.root,
+            env={
+                **os.environ,
+                "DVC_NO_ANALYTICS": "1",
+                "DVC_SITE_CACHE_DIR": str(self.root / ".dvc" / "tmp" / "site"),
+            },
+            stdout=out,
+            stderr=err,
+            timeout_s=self._timeout_s,
+        )
+        if done.rc == 0 and not done.timed_out:
+            return out.read_text()
+        ended = (
+            f"no end after {self._timeout_s:g} s" if done.timed_out else f"exit status {done.rc}"
+        )
+        raise EopError(
+            "EOP905",
+            f"dvc {' '.join(arguments)}: {ended}\n{err.read_text().strip()}",
+            where=Where(str(self.root)),
+            exit_code=ExitCode.ENVIRONMENT,
+        )
