@@ -97,12 +97,12 @@ class Dvc:
         """Store finished files, all in one call, then read each stored object again.
 
         DVC can record one digest and store other bytes when a file is written meanwhile; that is
-        ``EOP604``. Folders are refused (``EOP603``): single members can go missing unnoticed.
+        ``EOP644``. Folders are refused (``EOP643``): single members can go missing unnoticed.
         """
         for path in paths:
             if not (self.root / path).is_file():
                 raise EopError(
-                    "EOP603",
+                    "EOP643",
                     "only an existing single file can be stored",
                     where=Where(path),
                     hint="pack a folder into one archive first",
@@ -139,7 +139,7 @@ class Dvc:
     def verify(self, targets: Sequence[str] = (), *, remote: bool = False) -> StoreReport:
         """Read the whole cache (or the default remote, when it is a folder) object by object.
 
-        The objects behind the pointers ``targets`` must be there. ``EOP606`` when the remote is
+        The objects behind the pointers ``targets`` must be there. ``EOP646`` when the remote is
         asked for and there is none that can be read as a folder.
         """
         settings = self._settings()
@@ -148,7 +148,7 @@ class Dvc:
             folder = self._folder(settings, settings.get("core.remote", ""))
             if folder is None:
                 raise EopError(
-                    "EOP606",
+                    "EOP646",
                     "there is no default remote that is a folder, so it cannot be read here",
                     where=Where(str(self.root / ".dvc" / "config")),
                     hint=NoRemote(()).command,
@@ -165,7 +165,7 @@ class Dvc:
             return StoredFile(relative, out["md5"], out["size"])
         except (OSError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:
             raise EopError(
-                "EOP602",
+                "EOP642",
                 f"not a readable DVC pointer: {error!r}",
                 where=Where(pointer),
                 hint=f"restore it from git, or store the file again: dvc add {pointer[:-4]}",
@@ -176,7 +176,7 @@ class Dvc:
         stored = object_path(store, file.md5)
         if not stored.is_file():
             raise EopError(
-                "EOP605",
+                "EOP645",
                 f"the object {file.md5} of this file is missing from {store}",
                 where=Where(file.path),
                 hint=f"store the file again: dvc add {file.path}",
@@ -184,7 +184,7 @@ class Dvc:
             )
         if md5_of(stored) != file.md5.removesuffix(".dir"):
             raise EopError(
-                "EOP604",
+                "EOP644",
                 f"the stored bytes are not those recorded ({stored})",
                 where=Where(file.path),
                 hint="store a file only after its writer has ended; remove the bad object, "
@@ -210,14 +210,14 @@ class Dvc:
     def _run(self, *arguments: str) -> str:
         if not self.available:
             raise EopError(
-                "EOP903",
+                "EOP943",
                 "DVC is not installed in this environment",
                 hint="run: make setup",
                 exit_code=ExitCode.ENVIRONMENT,
             )
         if not self.initialised:
             raise EopError(
-                "EOP904",
+                "EOP944",
                 "this project is not a DVC project",
                 where=Where(str(self.root)),
                 hint="run: dvc init",
@@ -246,7 +246,7 @@ class Dvc:
             f"no end after {self._timeout_s:g} s" if done.timed_out else f"exit status {done.rc}"
         )
         raise EopError(
-            "EOP905",
+            "EOP945",
             f"dvc {' '.join(arguments)}: {ended}\n{err.read_text().strip()}",
             where=Where(str(self.root)),
             exit_code=ExitCode.ENVIRONMENT,

@@ -32,7 +32,7 @@ def repository_facts(root: Path) -> dict[str, Any]:
     """``{head, dirty}`` of the git work tree at ``root``; both ``None`` where there is no git.
 
     ``dirty`` counts changed and untracked files alike. A repository without a commit has no head.
-    Raises ``EOP902`` when git itself fails on a repository.
+    Raises ``EOP942`` when git itself fails on a repository.
     """
     inside = _git(root, "rev-parse", "--is-inside-work-tree")
     if inside is None or inside.returncode != 0:
@@ -41,7 +41,7 @@ def repository_facts(root: Path) -> dict[str, Any]:
     status = _git(root, "status", "--porcelain")
     if head is None or status is None or status.returncode != 0:
         raise EopError(
-            "EOP902",
+            "EOP942",
             f"git status failed: {status.stderr.strip() if status else 'git is gone'}",
             where=Where(str(root)),
             exit_code=ExitCode.ENVIRONMENT,

@@ -23,13 +23,13 @@ class FileRef:
 
     @classmethod
     def of(cls, path: Path, root: Path) -> FileRef:
-        """The reference of an existing file; ``EOP601`` when it is missing or outside ``root``."""
+        """The reference of an existing file; ``EOP641`` when it is missing or outside ``root``."""
         try:
             relative = path.resolve().relative_to(root.resolve()).as_posix()
             return cls(relative, file_digest(path), path.stat().st_size)
         except (OSError, ValueError) as error:
             raise EopError(
-                "EOP601",
+                "EOP641",
                 f"cannot take the digest of this file: {error}",
                 where=Where(str(path)),
                 hint=f"it must be a readable file below {root}",

@@ -64,7 +64,7 @@ def paired_difference(a: Sequence[Ranks], b: Sequence[Ranks]) -> Difference:
 
     Seeds are averaged per user first. The standard error joins the spread over users of those
     differences and the spread of the seeds' means; with both sides' seeds pooled, a side with one
-    seed borrows the other's spread. Raises ``EOP611`` when a side is empty, when the users are
+    seed borrows the other's spread. Raises ``EOP652`` when a side is empty, when the users are
     not the same, or when there are fewer than two.
     """
     left, right = _gains(a, b)
@@ -119,7 +119,7 @@ def _seed_error(left: NDArray[np.float64], right: NDArray[np.float64]) -> float 
 
 def _refused(message: str) -> EopError:
     return EopError(
-        "EOP611",
+        "EOP652",
         message,
         hint="evaluate both models on the same split and target",
         exit_code=ExitCode.DATA,

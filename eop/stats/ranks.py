@@ -28,7 +28,7 @@ class Ranks:
 
     @classmethod
     def of(cls, users: object, ranks: object, *, where: str = "ranks") -> Ranks:
-        """Check and sort; ``EOP610`` for repeated users, ranks under 1, or unequal lengths."""
+        """Check and sort; ``EOP651`` for repeated users, ranks under 1, or unequal lengths."""
         ids = np.asarray(users, dtype=np.int64)
         values = np.asarray(ranks, dtype=np.int64)
         if ids.ndim != 1 or ids.shape != values.shape:
@@ -56,7 +56,7 @@ def read_ranks(path: Path) -> Ranks:
 
 def _bad(where: str, message: str) -> EopError:
     return EopError(
-        "EOP610",
+        "EOP651",
         message,
         where=Where(where),
         hint="evaluate again; a missing rank is never filled in",

@@ -1,0 +1,135 @@
+"""A leaderboard entry as plain data. ``None`` means not measured; a number was measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eop.core.schema import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ENTRY_SCHEMA = "entry/1"
+METRICS = ("ndcg@10", "hr@10", "mrr")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What was tried, in the proposer's words."""
+
+    id: str
+    title: str
+    hypothesis: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Metrics of one target: the mean over seeds and each seed's own (by seed, as text)."""
+
+    mean: dict[str, float]
+    seeds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def over_seeds(cls, by_seed: Mapping[int, Mapping[str, float]]) -> Scores:
+        """Scores from each seed's metrics (at least one seed; keys as in ``METRICS``)."""
+        if not by_seed:
+            raise ValueError("scores need at least one seed")
+        seeds = {str(seed): dict(by_seed[seed]) for seed in sorted(by_seed)}
+        mean = {
+            name: math.fsum(metrics[name] for metrics in seeds.values()) / len(seeds)
+            for name in METRICS
+        }
+        return cls(mean, seeds)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the promotion rule said. ``delta``: NDCG@10 against the parent on validation."""
+
+    promoted: bool
+    delta: float | None
+    interval: tuple[float, float] | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the entry took: agent actions, seconds of all its nodes, seconds of training."""
+
+    actions: int | None
+    wall_s: float | None
+    train_s: float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the leaderboard with what it rests on; ``entry.yaml`` is its only form on disk.
+
+    ``kind``: popularity, base or candidate. ``parent``: id of the entry it is compared with.
+    ``tolerance``: largest absolute difference of a metric that a reproduction accepts.
+    ``not_reproducible``: why, or ``None`` when it is. ``evidence``: see the schema ``entry/1``.
+    """
+
+    id: str
+    kind: str
+    run: str
+    iteration: int | None
+    branch: str | None
+    proposal: Proposal
+    parent: str | None
+    outcome: str
+    reason: str
+    validation: Scores | None
+    test: Scores | None
+    test_reads: int
+    decision: Decision | None
+    cost: Cost
+    tolerance: float
+    not_reproducible: str | None
+    evidence: dict[str, Any]
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether a reproduction is possible."""
+        return self.not_reproducible is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data in the order of the file; ``from_json`` is its inverse."""
+        data = {"schema": ENTRY_SCHEMA, **asdict(self)}
+        if self.decision and self.decision.interval:
+            data["decision"]["interval"] = list(self.decision.interval)
+        tail = {name: data.pop(name) for name in ("not_reproducible", "evidence")}
+        return {**data, "reproducible": self.reproducible, **tail}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Entry:
+        """Rebuild an entry from checked data (see ``entry_problems``)."""
+        values = {key: data[key] for key in data if key not in ("schema", "reproducible")}
+        values["proposal"] = Proposal(**data["proposal"])
+        values["cost"] = Cost(**data["cost"])
+        for name in ("validation", "test"):
+            values[name] = Scores(**data[name]) if data[name] else None
+        if data["decision"]:
+            interval = data["decision"]["interval"]
+            pair = (interval[0], interval[1]) if interval else None
+            values["decision"] = Decision(**{**data["decision"], "interval": pair})
+        return cls(**values)
+
+
+def entry_problems(data: Any, schema: dict[str, Any]) -> list[str]:
+    """Everything wrong with an entry's data, one line each: NaN and infinity first, by key."""
+    return [*_not_finite(data, ""), *problems(data, schema)]
+
+
+def _not_finite(value: Any, place: str) -> Iterator[str]:
+    # JSON Schema lets NaN pass every bound.
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{place}: {value} is not a number that can be recorded; use null when not measured"
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{place}.{index}")
