@@ -1,0 +1,6 @@
+"""Knowledge: a note per entry, and the list of what was tried."""
+
+from eop.knowledge.notes import note_path, write_note
+from eop.knowledge.tried import Tried, tried, tried_text
+
+__all__ = ["Tried", "note_path", "tried", "tried_text", "write_note"]
