@@ -1,0 +1,5 @@
+"""``python -m hstu``."""
+
+from hstu.cli import main
+
+main()

@@ -1,0 +1,90 @@
+"""The command line ``python -m hstu``. Commands are imported only when they are called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from hstu.data.errors import HstuError
+
+
+class _Entry(NamedTuple):
+    target: str
+    help: str
+    example: str
+
+
+_COMMANDS = {
+    "data": _Entry(
+        "hstu.data.commands:data_commands",
+        "Split raw data, make the synthetic set, fetch a public one.",
+        "python -m hstu data split --source data/raw/ml-100k --out data/splits/ml-100k",
+    ),
+    "train": _Entry(
+        "hstu.training.commands:train_command",
+        "Train a model and leave its checkpoint.",
+        "python -m hstu train --config config/experiments/ml-100k.yaml --data data/splits/ml-100k "
+        "--seed 1 --threads 1 --out model",
+    ),
+    "preflight": _Entry(
+        "hstu.preflight.commands:preflight_command",
+        "Check the scientific-safety invariants of this tree's model.",
+        "python -m hstu preflight --config config/experiments/ml-100k.yaml "
+        "--data data/splits/ml-100k --out preflight.json",
+    ),
+    "evaluate": _Entry(
+        "hstu.evaluation.commands:evaluate",
+        "Rank every user's held-out item over the full corpus.",
+        "python -m hstu evaluate --split data/splits/ml-100k --target validation "
+        "--checkpoint model --worker '[\"python\"]' --out evaluation",
+    ),
+    "popularity": _Entry(
+        "hstu.evaluation.commands:popularity",
+        "The same metrics for ranking by training popularity.",
+        "python -m hstu popularity --split data/splits/ml-100k --target test --out popularity",
+    ),
+    "worker": _Entry(
+        "hstu.evaluation.commands:worker",
+        "Score histories; started by evaluate, never sees a target.",
+        "(started by evaluate)",
+    ),
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists and finds commands without importing those that are not called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = _COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, name = entry.target.split(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in _COMMANDS.items()])
+        with formatter.section("Examples"):
+            for entry in _COMMANDS.values():
+                formatter.write_text(entry.example)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """HSTU, a generative sequential recommender: data, training, preflight, evaluation."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line; an ``HstuError`` is printed and becomes the exit status."""
+    try:
+        cli.main(args, prog_name="hstu")
+    except HstuError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,145 @@
+"""Histories and training rows as padded tensors.
+
+B users, W the longest history among them. Item index 0 is padding, on the right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hstu.data.errors import HstuError
+from hstu.data.files import read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from hstu.data.items import Items
+
+
+class History(NamedTuple):
+    """What is known of one user when a recommendation is asked for.
+
+    ``item_index`` [m] holds item indices (1 and up) and ``timestamps`` [m] seconds, oldest first.
+    ``request_timestamp`` is the moment of the request, in seconds.
+    """
+
+    item_index: NDArray[np.int64]
+    timestamps: NDArray[np.int64]
+    request_timestamp: int
+
+
+class Batch(NamedTuple):
+    """Histories of B users, padded on the right to the longest."""
+
+    items: Tensor
+    """[B, W] int64 item index, 0 in padding."""
+    timestamps: Tensor
+    """[B, W] int64 seconds."""
+    next_timestamps: Tensor
+    """[B, W] int64 seconds of the event after each; the request's for the last one."""
+    lengths: Tensor
+    """[B] int64, at least 1."""
+
+    @property
+    def width(self) -> int:
+        """W."""
+        return self.items.shape[1]
+
+    @property
+    def valid(self) -> Tensor:
+        """[B, W] bool, true where there is an event."""
+        place = torch.arange(self.width, device=self.items.device)
+        return place < self.lengths[:, None]
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on ``device``."""
+        return Batch._make(tensor.to(device) for tensor in self)
+
+
+class TrainingBatch(NamedTuple):
+    """Inputs and what follows each of their events."""
+
+    inputs: Batch
+    targets: Tensor
+    """[B, W] int64 item index of the next event, 0 in padding."""
+
+    def to(self, device: torch.device) -> TrainingBatch:
+        """The same batch on ``device``."""
+        return TrainingBatch(self.inputs.to(device), self.targets.to(device))
+
+
+def collate(histories: Sequence[History], *, history_length: int) -> Batch:
+    """Pad histories, the newest ``history_length`` events of each.
+
+    Raises ``HstuError`` for an empty history: no query could be formed from it.
+    """
+    lengths = [min(len(history.item_index), history_length) for history in histories]
+    if 0 in lengths:
+        raise HstuError(
+            "a history without events cannot be scored",
+            where=f"history {lengths.index(0)} of the batch",
+            hint="leave out users who have no event before the request",
+        )
+    shape = (len(histories), max(lengths))
+    items, times, nexts = (np.zeros(shape, np.int64) for _ in range(3))
+    for row, (history, length) in enumerate(zip(histories, lengths, strict=True)):
+        stamps = np.append(history.timestamps[-length:], history.request_timestamp)
+        items[row, :length] = history.item_index[-length:]
+        times[row, :length] = stamps[:-1]
+        nexts[row, :length] = stamps[1:]
+    padded = [torch.from_numpy(array) for array in (items, times, nexts)]
+    return Batch._make([*padded, torch.tensor(lengths)])
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """One row a user: all training events but the last are its history, the last its target."""
+
+    histories: list[History]
+    targets: NDArray[np.int64]
+    history_length: int
+
+    def __len__(self) -> int:
+        return len(self.histories)
+
+    @classmethod
+    def read(cls, data: Path, items: Items, *, history_length: int) -> TrainingRows:
+        """Read ``data/train.parquet`` (user_id, item_id, timestamp; stable time order per user).
+
+        A user with a single training event has nothing to predict and no row.
+        """
+        path = data / "train.parquet"
+        table = read_table(path, ["user_id", "item_id", "timestamp"])
+        users, ids, stamps = (table.column(name).to_numpy() for name in table.column_names)
+        order = np.argsort(users, kind="stable")
+        index, stamps = items.index(ids[order]), stamps[order].astype(np.int64)
+        bounds = np.flatnonzero(np.diff(users[order])) + 1
+        spans = zip([0, *bounds], [*bounds - 1, len(order) - 1], strict=True)
+        kept = [(start, last) for start, last in spans if last > start]
+        if not kept:
+            raise HstuError("no user has two training events", where=str(path))
+        histories = [History(index[a:b], stamps[a:b], int(stamps[b])) for a, b in kept]
+        return cls(histories, index[[last for _, last in kept]], history_length)
+
+    def batch(self, rows: Sequence[int]) -> TrainingBatch:
+        """Rows as tensors; every event's target is the event after it."""
+        inputs = collate([self.histories[row] for row in rows], history_length=self.history_length)
+        targets = torch.zeros_like(inputs.items)
+        targets[:, :-1] = inputs.items[:, 1:]
+        last = inputs.lengths - 1
+        targets[torch.arange(len(rows)), last] = torch.from_numpy(self.targets[np.asarray(rows)])
+        return TrainingBatch(inputs, targets)
+
+    def groups(self, rows: Sequence[int], count: int) -> list[TrainingBatch]:
+        """The same rows as up to ``count`` batches of like length, which wastes less padding."""
+        by_length = sorted(rows, key=lambda row: len(self.histories[row].item_index))
+        size = -(-len(by_length) // count)
+        return [self.batch(by_length[at : at + size]) for at in range(0, len(by_length), size)]

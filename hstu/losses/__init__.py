@@ -1,0 +1,5 @@
+"""Training objectives."""
+
+from hstu.losses.sampled_softmax import sampled_softmax
+
+__all__ = ["sampled_softmax"]

@@ -1,0 +1,100 @@
+"""Checkpoints: ``model.safetensors`` and the side-car ``checkpoint.json`` that describes it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
+
+from hstu.data.errors import HstuError
+from hstu.data.files import read_json, sha256, write_bytes, write_json
+from hstu.models.config import parse_config
+from hstu.models.hstu import Hstu, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hstu.data.items import Items
+
+SCHEMA = "checkpoint/1"
+_WEIGHTS = "model.safetensors"
+_SIDE_CAR = "checkpoint.json"
+
+
+def corpus_digest(items: Items) -> str:
+    """Hex sha256 of the item ids in their order: which rows a network's item table has."""
+    return hashlib.sha256(items.ids.astype("<i8").tobytes()).hexdigest()
+
+
+def save(
+    directory: Path,
+    model: Hstu,
+    items: Items,
+    *,
+    seed: int,
+    threads: int,
+    data: dict[str, str],
+) -> None:
+    """Write the weights, then the side-car that vouches for them.
+
+    ``data`` maps the names of the training files to their digests.
+    """
+    weights = directory / _WEIGHTS
+    state = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
+    write_bytes(weights, to_bytes(state))
+    side_car = {
+        "schema": SCHEMA,
+        "model": {"path": _WEIGHTS, "sha256": sha256(weights), "size": weights.stat().st_size},
+        "config": model.config.to_json(),
+        "corpus": corpus_digest(items),
+        "seed": seed,
+        "threads": threads,
+        "torch": str(torch.__version__),
+        "data": data,
+    }
+    write_json(directory / _SIDE_CAR, side_car)
+
+
+def load(directory: Path, items: Items) -> Hstu:
+    """The network of a checkpoint, in evaluation mode.
+
+    Raises ``HstuError`` when a file is missing or altered, when the checkpoint was made for
+    another corpus, or when its tensors do not fit this code.
+    """
+    path = directory / _SIDE_CAR
+    side_car = read_json(path)
+    if side_car.get("schema") != SCHEMA:
+        raise HstuError(f"not a checkpoint of schema {SCHEMA}", where=str(path))
+    if side_car["corpus"] != corpus_digest(items):
+        raise HstuError(
+            "the checkpoint was trained on another list of items",
+            where=str(path),
+            hint="evaluate it with the items.parquet that it was trained with",
+        )
+    weights = directory / _WEIGHTS
+    _verify(weights, side_car["model"])
+    model = build(parse_config(side_car["config"], source=str(path)), items)
+    try:
+        model.load_state_dict(load_file(weights))
+    except RuntimeError as error:
+        raise HstuError(
+            f"the weights do not fit this version of the model: {error}",
+            where=str(weights),
+            hint="load the checkpoint with the code (snapshot and patch) that trained it",
+        ) from error
+    return model.eval()
+
+
+def _verify(weights: Path, recorded: dict[str, Any]) -> None:
+    if not weights.is_file():
+        raise HstuError("the checkpoint's weights are missing", where=str(weights))
+    if sha256(weights) != recorded["sha256"]:
+        raise HstuError(
+            f"the weights are not those that {_SIDE_CAR} describes: size "
+            f"{weights.stat().st_size}, recorded {recorded['size']}, and the digest differs",
+            where=str(weights),
+            hint="the file is truncated or foreign; train again or fetch it again",
+        )
