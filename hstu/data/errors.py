@@ -27,7 +27,7 @@ class HstuError(Exception):
         message: str,
         where: str | None = None,
         hint: str | None = None,
-        exit_code: ExitCode = ExitCode.DATA,
+        exit_code: int = ExitCode.DATA,
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -1,9 +1,9 @@
-"""Histories: what a scorer may know of a user, and the file that hands it over."""
+"""All that a scorer may know of the users, and the file that hands it over."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hstu.data.items import Items
-
 _COLUMNS = ["user_id", "item_ids", "timestamps", "request_timestamp"]
-
-
-class History(NamedTuple):
-    """One user's events, oldest first, and the time (Unix seconds) at which scores are asked for.
-
-    ``item_index`` int64 [n] of dense indices 1..X, ``timestamps`` int64 [n] in Unix seconds.
-    """
-
-    item_index: NDArray[np.int64]
-    timestamps: NDArray[np.int64]
-    request_timestamp: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +66,3 @@ class HistoryTable:
             times.flatten().to_numpy(),
             table.column("request_timestamp").to_numpy(),
         )
-
-    def histories(self, items: Items) -> list[History]:
-        """One ``History`` a user, in the table's order; its arrays are views of one index array."""
-        index = items.index(self.item_ids)
-        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        return [
-            History(index[start:end], self.timestamps[start:end], int(request))
-            for (start, end), request in zip(bounds, self.request_timestamps, strict=True)
-        ]
