@@ -1,0 +1,267 @@
+"""δ: the one function by which a run moves. What is not declared is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eop.core.errors import EopError, ExitCode
+from eop.protocol.model import Gate, Phase, Plan
+from eop.runtime import budgets
+from eop.runtime.due import asked, ending, opens, turn, unready
+from eop.runtime.events import GENESIS, Event, problems
+from eop.runtime.frontier import enabled
+from eop.runtime.gates import APPROVED, REJECTED
+from eop.runtime.node import Artifact, Instance, Outcome, Usage
+from eop.runtime.state import ABANDONED, OPEN, Amount, GateState, NodeState, State
+
+# Outcomes after which another attempt may do better; the others would only repeat themselves.
+RETRIED = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
+
+_Data = Mapping[str, Any]
+
+
+class Refused(EopError):  # noqa: N818 - it is an answer of the state machine, not a fault of it
+    """An event that the run's state does not allow; nothing has changed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("EOP710", f"refused: {reason}", exit_code=ExitCode.STATE)
+        self.reason = reason
+
+
+def reduce(plan: Plan, state: State | None, event: Event) -> State:
+    """The state after ``event``. Pure and total: every other event raises ``Refused``."""
+    wrong = problems(event.type, event.data)
+    if wrong:
+        raise Refused(f"event {event.seq} ({event.type}): {'; '.join(wrong)}")
+    if state is None:
+        after = _start(plan, event)
+    else:
+        _check_chain(state, event)
+        if event.type == "run_started":
+            raise Refused("the run has started already")
+        if state.ended and event.type not in ("node_left", "node_abandoned"):
+            raise Refused(f"the run has ended: {state.ended}")
+        after = _STEPS[event.type](plan, state, event.data)
+    return replace(after, seq=event.seq, head=event.digest)
+
+
+def _start(plan: Plan, event: Event) -> State:
+    if event.type != "run_started" or event.seq != 1 or event.prev != GENESIS:
+        raise Refused("a trace begins with run_started as event 1")
+    if event.data["plan"] != plan.digest:
+        raise Refused(f"the run was started with plan {event.data['plan'][:16]}, not this one")
+    data = event.data
+    return State(data["run"], data["plan"], data["config"], data["snapshot"], 0, GENESIS)
+
+
+def _check_chain(state: State, event: Event) -> None:
+    if event.seq != state.seq + 1:
+        raise Refused(f"event {event.seq} cannot follow event {state.seq}")
+    if event.prev != state.head:
+        raise Refused(f"event {event.seq} does not name event {state.seq} as the one before")
+
+
+def _parse(key: str) -> Instance:
+    try:
+        return Instance.parse(key)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def _with_node(state: State, key: str, node: NodeState) -> State:
+    return replace(state, nodes={**state.nodes, key: node})
+
+
+def _entered(plan: Plan, state: State, data: _Data) -> State:
+    instance = _parse(data["node"])
+    verdict = enabled(plan, state, instance)
+    if verdict.kind != "run":
+        raise Refused(f"{instance.key} may not be entered: {verdict.reason or verdict.kind}")
+    before = state.node(instance) or NodeState(OPEN, 0)
+    if data["attempt"] != before.attempt + 1:
+        raise Refused(f"{instance.key} is due for attempt {before.attempt + 1}")
+    reserve = budgets.reservation(plan.phase(instance.step))
+    if Amount(**data["reserve"]) != reserve:
+        raise Refused(f"{instance.key} must reserve {reserve}")
+    node = NodeState(OPEN, data["attempt"], failures=before.failures, reserve=reserve)
+    return replace(_with_node(state, instance.key, node), reserved=state.reserved + reserve)
+
+
+def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]:
+    node = state.nodes.get(data["node"])
+    if node is None or node.status != OPEN or node.attempt != data["attempt"]:
+        raise Refused(f"attempt {data['attempt']} of {data['node']} is not open")
+    return plan.phase(_parse(data["node"]).step), node
+
+
+def _settled(state: State, phase: Phase, node: NodeState, usage: Usage | None) -> State:
+    return replace(
+        state,
+        reserved=state.reserved - node.reserve,
+        spent=state.spent + budgets.settle(node.reserve, usage),
+        unmetered=state.unmetered + budgets.unmetered(phase, usage),
+    )
+
+
+def _left(plan: Plan, state: State, data: _Data) -> State:
+    phase, node = _open_node(plan, state, data)
+    outcome, usage = Outcome(data["outcome"]), Usage(**data["usage"])
+    artifacts = tuple(Artifact(**artifact) for artifact in data["artifacts"])
+    if outcome is Outcome.COMPLETED:
+        _check_completed(phase, data["node"], artifacts, usage)
+    failures = node.failures + (outcome is not Outcome.COMPLETED)
+    after = NodeState(
+        outcome,
+        node.attempt,
+        final=outcome not in RETRIED or failures >= phase.budget.attempts,
+        failures=failures,
+        artifacts=artifacts,
+        usage=usage,
+        reserve=node.reserve,
+        reason=data["reason"],
+    )
+    return _with_node(_settled(state, phase, node, usage), data["node"], after)
+
+
+def _check_completed(
+    phase: Phase, key: str, artifacts: tuple[Artifact, ...], usage: Usage
+) -> None:
+    names = [artifact.name for artifact in artifacts]
+    missing = [output.name for output in phase.outputs if output.name not in names]
+    if missing or len(set(names)) != len(names):
+        raise Refused(f"{key} cannot be completed: outputs missing or twice: {missing or names}")
+    over = budgets.overrun(phase, usage)
+    if over:
+        raise Refused(f"{key} cannot be completed: {over}")
+
+
+def _abandoned(plan: Plan, state: State, data: _Data) -> State:
+    phase, node = _open_node(plan, state, data)
+    after = replace(node, status=ABANDONED, reason=data["reason"], usage=None)
+    return _with_node(_settled(state, phase, node, None), data["node"], after)
+
+
+def _skipped(plan: Plan, state: State, data: _Data) -> State:
+    instance = _parse(data["node"])
+    verdict = enabled(plan, state, instance)
+    outcomes = {"skip": Outcome.SKIPPED, "budget": Outcome.BUDGET_EXHAUSTED}
+    if verdict.kind not in outcomes:
+        raise Refused(f"{instance.key} may not be skipped: {verdict.reason or verdict.kind}")
+    before = state.node(instance) or NodeState(OPEN, 0)
+    node = replace(before, status=outcomes[verdict.kind], final=True, reason=data["reason"])
+    return _with_node(state, instance.key, replace(node, usage=before.usage or Usage()))
+
+
+def _branches(plan: Plan, state: State, data: _Data) -> State:
+    phase = opens(plan, state)
+    if phase is None or phase.fan_out is None or data["iteration"] != state.iteration:
+        raise Refused("no fan-out may open its branches now")
+    artifact = state.artifact(plan, phase.fan_out.artifact, state.iteration)
+    if artifact is None or artifact.sha256 != data["artifact"]:
+        raise Refused(f"branches must come from the committed '{phase.fan_out.artifact}'")
+    names = list(data["branches"])
+    if len(names) > phase.fan_out.max:
+        raise Refused(f"{len(names)} branches, at most {phase.fan_out.max} are allowed")
+    if sorted(names) != branch_names(len(names)):
+        raise Refused(f"branches are named p01, p02, ..., not {', '.join(names)}")
+    opened = {name: data["branches"][name] for name in sorted(names)}
+    return replace(state, branches={**state.branches, state.iteration: opened})
+
+
+def branch_names(count: int) -> list[str]:
+    """``p01``, ``p02``, ...: the names of so many branches."""
+    return [f"p{number:02d}" for number in range(1, count + 1)]
+
+
+def _requested(plan: Plan, state: State, data: _Data) -> State:
+    gate = _current_gate(plan, state, data["gate"])
+    if state.gate(gate) is not None:
+        raise Refused(f"gate {gate.key} was requested already")
+    waiting = unready(plan, state, gate)
+    if waiting:
+        raise Refused(f"gate {gate.key} may not be requested: {waiting}")
+    return _decide(plan, state, gate, data, GateState("requested", data["digest"]))
+
+
+def _current_gate(plan: Plan, state: State, key: str) -> Instance:
+    gate = _parse(key)
+    known = isinstance(plan.steps.get(gate.step), Gate) and gate.branch is None
+    if not known or gate.iteration != state.iteration or not state.is_current(gate):
+        raise Refused(f"{key} is no gate of the run as it stands")
+    return gate
+
+
+def _decide(plan: Plan, state: State, gate: Instance, data: _Data, after: GateState) -> State:
+    if data["digest"] != asked(plan, state, gate):
+        raise Refused(f"gate {gate.key} shows other content than {data['digest']}")
+    return replace(state, gates={**state.gates, gate.key: after})
+
+
+def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instance, State]:
+    gate = _current_gate(plan, state, data["gate"])
+    known = state.gate(gate)
+    if known is None or known.status != "requested":
+        raise Refused(f"gate {gate.key} does not wait for an answer")
+    answer = GateState(status, data["digest"], data["by"], data["reason"])
+    return gate, _decide(plan, state, gate, data, answer)
+
+
+def _approved(plan: Plan, state: State, data: _Data) -> State:
+    return _answer(plan, state, data, APPROVED)[1]
+
+
+def _rejected(plan: Plan, state: State, data: _Data) -> State:
+    gate, after = _answer(plan, state, data, REJECTED)
+    rule = plan.gate(gate.step).on_reject
+    rejections = sum(
+        known.status == REJECTED
+        for key, known in after.gates.items()
+        if (one := Instance.parse(key)).step == gate.step and one.iteration == gate.iteration
+    )
+    if rule.goto is None or rejections > rule.max:
+        return after
+    return _rework(plan, after, gate, rule.goto, data["reason"])
+
+
+def _rework(plan: Plan, state: State, gate: Instance, goto: str, reason: str) -> State:
+    """A new revision of ``goto`` and of everything below it in this iteration."""
+    below = plan.descendants(goto)
+    if gate.step not in below or state.home(plan, goto, gate.iteration) != gate.iteration:
+        raise Refused(f"the plan sends gate {gate.key} back to {goto}, which is not before it")
+    revisions = dict(state.revisions)
+    for step in below:
+        revisions[gate.iteration, step] = revisions.get((gate.iteration, step), 1) + 1
+    branches = dict(state.branches)
+    if any(p.fan_out and plan.producer(p.fan_out.artifact).id in below for p in plan.phases):
+        branches.pop(gate.iteration, None)
+    feedback = {**state.feedback, (gate.iteration, goto): reason}
+    return replace(state, revisions=revisions, branches=branches, feedback=feedback)
+
+
+def _continued(plan: Plan, state: State, data: _Data) -> State:
+    if not turn(plan, state) or data["iteration"] != state.iteration + 1:
+        raise Refused(f"iteration {data['iteration']} may not begin")
+    return replace(state, iteration=data["iteration"])
+
+
+def _ended(plan: Plan, state: State, data: _Data) -> State:
+    reason = ending(plan, state)
+    if reason != data["reason"]:
+        raise Refused(f"the run cannot end as {data['reason']}: it is {reason or 'not over'}")
+    return replace(state, ended=reason)
+
+
+_STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
+    "node_entered": _entered,
+    "node_left": _left,
+    "node_abandoned": _abandoned,
+    "node_skipped": _skipped,
+    "branches_opened": _branches,
+    "gate_requested": _requested,
+    "gate_approved": _approved,
+    "gate_rejected": _rejected,
+    "loop_continued": _continued,
+    "run_ended": _ended,
+}

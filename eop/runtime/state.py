@@ -1,0 +1,151 @@
+"""The state of a run: a value folded from its events, and look-ups in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eop.runtime.node import Artifact, Instance, Outcome, Usage
+
+if TYPE_CHECKING:
+    from eop.protocol.model import Plan
+
+OPEN = "open"
+ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A sum of work: agent tool calls and seconds."""
+
+    actions: int = 0
+    wall_s: float = 0.0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.actions + other.actions, self.wall_s + other.wall_s)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.actions - other.actions, self.wall_s - other.wall_s)
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """Where a node stands.
+
+    ``status`` is ``open`` (an attempt is at work), ``abandoned`` (its process died) or the value
+    of an ``Outcome``. ``attempt`` counts every try, ``failures`` those that left a failure.
+    ``final`` means that no further attempt follows. ``usage`` is that of the last attempt,
+    ``None`` when unknown.
+    """
+
+    status: str
+    attempt: int
+    final: bool = False
+    failures: int = 0
+    artifacts: tuple[Artifact, ...] = ()
+    usage: Usage | None = None
+    reserve: Amount = field(default_factory=Amount)
+    reason: str = ""
+
+    @property
+    def completed(self) -> bool:
+        """Whether others may build on its artifacts."""
+        return self.final and self.status == Outcome.COMPLETED
+
+
+@dataclass(frozen=True)
+class GateState:
+    """A gate's request and its recorded answer: ``requested``, ``approved`` or ``rejected``."""
+
+    status: str
+    digest: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class State:
+    """σ = (q, V, A, G, B, R, T) of one run.
+
+    q is ``active``; V the plan's variables; A the artifacts in ``nodes``; G ``gates``; B
+    ``branches`` (iteration -> {p01: title}); R the attempts in ``nodes``, ``iteration``,
+    ``revisions``, ``spent`` and ``reserved``; T ``seq`` and ``head``, the last event's number
+    and digest. ``feedback`` holds the reason of the rejection that sent a step back.
+    ``unmetered`` counts attempts of unknown usage that had no reservation to stand for it.
+    """
+
+    run: str
+    plan: str
+    config: str
+    snapshot: str
+    seq: int
+    head: str
+    iteration: int = 1
+    nodes: Mapping[str, NodeState] = field(default_factory=dict)
+    gates: Mapping[str, GateState] = field(default_factory=dict)
+    branches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    revisions: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    feedback: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    spent: Amount = field(default_factory=Amount)
+    reserved: Amount = field(default_factory=Amount)
+    unmetered: int = 0
+    ended: str | None = None
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Keys of the nodes that are open now."""
+        return tuple(key for key, node in self.nodes.items() if node.status == OPEN)
+
+    def node(self, instance: Instance) -> NodeState | None:
+        """What is known of a node; ``None`` when it was never entered nor skipped."""
+        return self.nodes.get(instance.key)
+
+    def gate(self, instance: Instance) -> GateState | None:
+        """What is known of a gate; ``None`` before it was requested."""
+        return self.gates.get(instance.key)
+
+    def current(self, step: str, iteration: int, branch: str | None = None) -> Instance:
+        """The newest revision of a step in an iteration."""
+        return Instance(iteration, step, branch, self.revisions.get((iteration, step), 1))
+
+    def is_current(self, instance: Instance) -> bool:
+        """Whether no rejection has replaced this revision."""
+        return instance == self.current(instance.step, instance.iteration, instance.branch)
+
+    def home(self, plan: Plan, step: str, iteration: int) -> int:
+        """The iteration whose ``step`` one of ``iteration`` builds on: its own, or the first
+        when the step is outside the loop's body."""
+        return iteration if iteration == 1 or step in plan.body else 1
+
+    def artifact(
+        self, plan: Plan, name: str, iteration: int, branch: str | None = None
+    ) -> Artifact | None:
+        """The committed artifact that a step of this iteration and branch sees.
+
+        The branch's own, else this iteration's, else that of the first iteration when its
+        producer runs once only; always of the newest revision. ``None`` when it is not
+        committed. ``KeyError`` when no phase of the plan leaves it.
+        """
+        producer = next((p for p in plan.phases if any(o.name == name for o in p.outputs)), None)
+        if producer is None:
+            raise KeyError(name)
+        if producer.branch and branch is None:
+            return None
+        home = self.home(plan, producer.id, iteration)
+        node = self.node(self.current(producer.id, home, branch if producer.branch else None))
+        if node is None or not node.completed:
+            return None
+        return next(artifact for artifact in node.artifacts if artifact.name == name)
+
+    def shown(self, plan: Plan, gate: Instance) -> tuple[Artifact, ...]:
+        """The committed artifacts that a gate shows: one each, or one per branch that has it."""
+        found: list[Artifact] = []
+        for name in plan.gate(gate.step).shows:
+            home = self.home(plan, plan.producer(name).id, gate.iteration)
+            branches = self.branches.get(home, {}) if plan.producer(name).branch else {None: ""}
+            for branch in branches:
+                artifact = self.artifact(plan, name, gate.iteration, branch)
+                if artifact is not None:
+                    found.append(artifact)
+        return tuple(found)
