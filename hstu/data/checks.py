@@ -53,8 +53,10 @@ def drop_short_users(interactions: Interactions) -> tuple[Interactions, NDArray[
 
 
 def refuse_short_users(interactions: Interactions) -> None:
-    """Raise ``HstuError`` when a user has fewer than three events: one each to train on,
-    validate on and test on."""
+    """Raise ``HstuError`` when a user has fewer than three events.
+
+    One each is needed to train on, to validate on and to test on.
+    """
     users, counts = np.unique(interactions.users, return_counts=True)
     short = users[counts < MIN_EVENTS]
     if not len(short):
