@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from eop.core.canonical import digest
@@ -134,10 +135,10 @@ class Plan:
     loop: Loop | None = None
     schema: str = PLAN_SCHEMA
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Hex sha256 of the plan's JSON."""
-        return digest(self.to_json())
+        """Hex sha256 of the plan's JSON without file name and lines: moving text changes nothing."""
+        return digest(_placeless(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data; ``from_json`` is its inverse."""
@@ -158,7 +159,7 @@ class Plan:
         """The gate with this id."""
         return next(gate for gate in self.gates if gate.id == name)
 
-    @property
+    @cached_property
     def steps(self) -> dict[str, Phase | Gate]:
         """Phases and gates by id, in document order."""
         steps: list[Phase | Gate] = [*self.phases, *self.gates]
@@ -182,7 +183,7 @@ class Plan:
             grew = bool(more)
         return frozenset(found)
 
-    @property
+    @cached_property
     def body(self) -> frozenset[str]:
         """Steps that every iteration runs; without a loop, all of them."""
         return self.descendants(self.loop.goto) if self.loop else frozenset(self.steps)
@@ -209,6 +210,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _placeless(plan: dict[str, Any]) -> dict[str, Any]:
+    def strip(step: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in step.items() if key != "line"}
+
+    loop = plan["loop"]
+    return {
+        **{key: value for key, value in plan.items() if key != "source"},
+        "phases": [strip(step) for step in plan["phases"]],
+        "gates": [strip(step) for step in plan["gates"]],
+        "loop": None if loop is None else strip(loop),
+    }
 
 
 def _build(cls: Any, data: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eop.protocol.model import Gate, Phase, Plan
 from eop.runtime.frontier import (
@@ -14,7 +14,9 @@ from eop.runtime.frontier import (
 )
 from eop.runtime.gates import REJECTED, gate_digest
 from eop.runtime.node import Instance, Outcome
-from eop.runtime.state import State
+
+if TYPE_CHECKING:
+    from eop.runtime.state import State
 
 
 def due(plan: Plan, state: State) -> tuple[str, dict[str, Any]] | None:

@@ -31,8 +31,9 @@ class Verdict:
 class Frontier:
     """All that has run or may run in one Snakemake call, in an order that respects needs.
 
-    ``instances`` are of this iteration and newest revision; ``earlier`` those that ran before
-    them. ``closed_gates`` are the gates where it stops; ``reason`` says in words why it does.
+    ``instances`` are phases and open gates of this iteration, in the newest revision;
+    ``earlier`` the nodes that have left before these. ``closed_gates`` are the gates where it
+    stops; ``reason`` says in words why it does.
     """
 
     instances: tuple[Instance, ...]
@@ -101,13 +102,13 @@ def resolve(plan: Plan, state: State, instance: Instance, step: str) -> tuple[In
     return tuple(state.current(step, home, name) for name in sorted(state.branches.get(home, {})))
 
 
-def dependencies(plan: Plan, state: State, instance: Instance) -> tuple[Instance | str, ...]:
-    """What ``instance`` directly needs: phases as instances, gates as keys."""
-    found: list[Instance | str] = []
-    for step in plan.requirements(instance.step):
-        for needed in resolve(plan, state, instance, step):
-            found.append(needed.key if isinstance(plan.steps[step], Gate) else needed)
-    return tuple(found)
+def dependencies(plan: Plan, state: State, instance: Instance) -> tuple[Instance, ...]:
+    """The instances, of phases and of gates, that ``instance`` directly needs."""
+    return tuple(
+        needed
+        for step in plan.requirements(instance.step)
+        for needed in resolve(plan, state, instance, step)
+    )
 
 
 def waits_for(plan: Plan, state: State, instance: Instance) -> str | None:
@@ -186,8 +187,11 @@ def _branch_path(plan: Plan, state: State, instance: Instance) -> list[Instance]
 
 
 def _join_failure(plan: Plan, state: State, instance: Instance, phase: Phase) -> str | None:
-    """Why a join cannot fire. A branch counts when each of its phases before the join that only
-    good branches run has completed: a phase that runs in failed ones too says nothing of it."""
+    """Why a join cannot fire; ``None`` when it may.
+
+    A branch counts when each of its phases before the join that only good branches run has
+    completed: a phase that runs in failed ones too says nothing of it.
+    """
     assert phase.join is not None
     path = [
         node
@@ -214,13 +218,13 @@ def frontier(plan: Plan, state: State) -> Frontier:
         nodes = _instances(plan, state, step)
         if nodes is None:
             unknown.append(step)
-        elif isinstance(plan.steps[step], Phase):
+        elif isinstance(plan.steps[step], Phase) or is_approved(state, nodes[0]):
             inside.extend(nodes)
             reachable.add(step)
-        elif not is_approved(state, nodes[0]):
+        else:
             closed.extend(nodes)
     if state.ended:
-        inside, closed = [node for node in inside if has_left(state, node)], []
+        inside, closed = [node for node in inside if is_over(plan, state, node)], []
     keys = {node.key for node in inside}
     earlier = [Instance.parse(k) for k, n in state.nodes.items() if n.final and k not in keys]
     reason = _stop_reason(plan, state, closed, unknown)
@@ -241,12 +245,8 @@ def _in_order(plan: Plan, steps: frozenset[str]) -> list[str]:
 
 
 def _passable(plan: Plan, state: State, step: str, reachable: set[str]) -> bool:
-    home = state.home(plan, step, state.iteration)
-    if isinstance(plan.steps[step], Gate):
-        return is_approved(state, state.current(step, home))
-    # The loop turns only when every step of an iteration has left, so what is not of this
-    # iteration is there.
-    return step in reachable or home != state.iteration
+    # The loop turns only when every step of an iteration is over, so what is not of this one is.
+    return step in reachable or state.home(plan, step, state.iteration) != state.iteration
 
 
 def _instances(plan: Plan, state: State, step: str) -> list[Instance] | None:
@@ -276,7 +276,13 @@ def everything_left(plan: Plan, state: State) -> bool:
     """Whether every step of this iteration is over: phases have left, gates are open."""
     for step in members(plan, state.iteration):
         nodes = _instances(plan, state, step)
-        over = is_approved if isinstance(plan.steps[step], Gate) else has_left
-        if nodes is None or not all(over(state, node) for node in nodes):
+        if nodes is None or not all(is_over(plan, state, node) for node in nodes):
             return False
     return True
+
+
+def is_over(plan: Plan, state: State, instance: Instance) -> bool:
+    """Whether nothing more can happen to it: a phase has left, a gate is open."""
+    if isinstance(plan.steps[instance.step], Gate):
+        return is_approved(state, instance)
+    return has_left(state, instance)

@@ -126,7 +126,9 @@ def _excerpt(path: Path) -> str | None:
     with path.open("rb") as stream:
         content = stream.read(_EXCERPT_BYTES + 1)
     try:
-        text = content[:_EXCERPT_BYTES].decode(errors="strict" if len(content) <= _EXCERPT_BYTES else "ignore")
+        text = content[:_EXCERPT_BYTES].decode(
+            errors="strict" if len(content) <= _EXCERPT_BYTES else "ignore"
+        )
     except UnicodeDecodeError:
         return None
     if "\0" in text:
@@ -170,7 +172,9 @@ def request_text(
 
 
 def _shown_text(artifact: Artifact, excerpt: str | None) -> str:
-    head = f"### {artifact.name}\n\n`{artifact.path}`, {artifact.size} bytes, sha256 {artifact.sha256}"
+    head = (
+        f"### {artifact.name}\n\n`{artifact.path}`, {artifact.size} bytes, sha256 {artifact.sha256}"
+    )
     if excerpt is None:
         return f"{head}\n\nNot text: open the file."
     # A fence longer than any in the text: shown content cannot end it and speak for the page.

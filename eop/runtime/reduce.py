@@ -1,4 +1,4 @@
-"""δ: the one function by which a run moves. What is not declared is refused."""
+"""The one function by which a run moves. What is not declared is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Refused(EopError):  # noqa: N818 - it is an answer of the state machine, n
     """An event that the run's state does not allow; nothing has changed."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__("EOP710", f"refused: {reason}", exit_code=ExitCode.STATE)
+        super().__init__("EOP730", f"refused: {reason}", exit_code=ExitCode.STATE)
         self.reason = reason
 
 
@@ -65,9 +65,12 @@ def _check_chain(state: State, event: Event) -> None:
 
 def _parse(key: str) -> Instance:
     try:
-        return Instance.parse(key)
+        instance = Instance.parse(key)
     except ValueError as error:
         raise Refused(str(error)) from None
+    if instance.key != key:
+        raise Refused(f"the node {key} is written {instance.key}")
+    return instance
 
 
 def _with_node(state: State, key: str, node: NodeState) -> State:
@@ -125,9 +128,7 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
     return _with_node(_settled(state, phase, node, usage), data["node"], after)
 
 
-def _check_completed(
-    phase: Phase, key: str, artifacts: tuple[Artifact, ...], usage: Usage
-) -> None:
+def _check_completed(phase: Phase, key: str, artifacts: tuple[Artifact, ...], usage: Usage) -> None:
     names = [artifact.name for artifact in artifacts]
     missing = [output.name for output in phase.outputs if output.name not in names]
     if missing or len(set(names)) != len(names):

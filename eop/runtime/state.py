@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eop.runtime.node import Artifact, Instance, Outcome, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eop.protocol.model import Plan
 
 OPEN = "open"
@@ -66,7 +67,7 @@ class GateState:
 
 @dataclass(frozen=True)
 class State:
-    """σ = (q, V, A, G, B, R, T) of one run.
+    """The tuple (q, V, A, G, B, R, T) of one run.
 
     q is ``active``; V the plan's variables; A the artifacts in ``nodes``; G ``gates``; B
     ``branches`` (iteration -> {p01: title}); R the attempts in ``nodes``, ``iteration``,
@@ -114,8 +115,10 @@ class State:
         return instance == self.current(instance.step, instance.iteration, instance.branch)
 
     def home(self, plan: Plan, step: str, iteration: int) -> int:
-        """The iteration whose ``step`` one of ``iteration`` builds on: its own, or the first
-        when the step is outside the loop's body."""
+        """The iteration whose ``step`` is built on in ``iteration``.
+
+        Its own, or the first when the step is outside the loop's body.
+        """
         return iteration if iteration == 1 or step in plan.body else 1
 
     def artifact(

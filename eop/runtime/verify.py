@@ -1,0 +1,104 @@
+"""Re-derive a run from its plan, its trace and its files, and list all that does not agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eop.core.errors import EopError
+from eop.core.files import read_json
+from eop.protocol.model import Plan
+from eop.runtime import budgets, gates
+from eop.runtime.artifacts import changed
+from eop.runtime.gates import APPROVED, REJECTED
+from eop.runtime.lifecycle import is_final, outcome
+from eop.runtime.node import Instance
+from eop.runtime.trace import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.runtime.state import State
+
+
+def verify(root: Path, run: str) -> list[str]:
+    """Findings about run ``run`` of the project at ``root``, one line each; empty when it holds.
+
+    Reads ``plan.json``, the trace, the artifacts, the sentinels and the outcome files; neither
+    Snakemake nor anything that it keeps.
+    """
+    folder = root / "runs" / run
+    plan = _plan(folder / "plan.json")
+    if isinstance(plan, str):
+        return [plan]
+    trace = Trace(folder / "trace", plan)
+    try:
+        state = trace.state()
+    except EopError as error:
+        return [error.message]
+    findings = [] if state.run == run else [f"the trace is that of run '{state.run}'"]
+    return [
+        *findings,
+        *_artifacts(root, state),
+        *_decisions(root / "gates", state),
+        *budgets.overdrawn(plan, state),
+        *_outcomes(folder, state),
+    ]
+
+
+def _plan(path: Path) -> Plan | str:
+    try:
+        return Plan.from_json(read_json(path))
+    except EopError as error:
+        return f"plan.json: {error.message}"
+    except (KeyError, TypeError, AttributeError) as error:
+        return f"plan.json is not a plan: {error}"
+
+
+def _artifacts(root: Path, state: State) -> list[str]:
+    findings = []
+    for key, node in state.nodes.items():
+        for artifact in node.artifacts:
+            problem = changed(root, artifact)
+            if problem:
+                findings.append(f"{key}: {problem}")
+    return findings
+
+
+def _decisions(directory: Path, state: State) -> list[str]:
+    """Recorded answers whose sentinel is not there: nobody is known to have given them."""
+    findings = []
+    for key, known in state.gates.items():
+        if known.status not in (APPROVED, REJECTED):
+            continue
+        gate = Instance.parse(key)
+        path = gates.gate_file(directory, state.run, gate, known.digest, known.status)
+        if path.is_symlink() or not path.is_file():
+            findings.append(
+                f"gate {key} is {known.status}, and its sentinel is missing: {path.name}"
+            )
+    return findings
+
+
+def _outcomes(folder: Path, state: State) -> list[str]:
+    """Outcome files that say something else than the trace, or that it knows nothing of."""
+    findings = []
+    expected = {
+        Instance.parse(key).directory: Instance.parse(key) for key in (*state.nodes, *state.gates)
+    }
+    # Node folders only: what lies in their workspaces belongs to the agents.
+    nodes = [*folder.glob("it*/*/outcome.json"), *folder.glob("it*/p[0-9][0-9]/*/outcome.json")]
+    for path in sorted(nodes):
+        where = path.parent.relative_to(folder).as_posix()
+        instance = expected.get(where)
+        if instance is None:
+            findings.append(f"{where}/outcome.json: the trace knows no such node")
+            continue
+        settled = is_final(state, instance) or state.gate(instance) is not None
+        try:
+            same = settled and read_json(path) == outcome(state, instance)
+        except EopError as error:
+            findings.append(f"{where}/outcome.json: {error.message}")
+            continue
+        if not same:
+            findings.append(f"{where}/outcome.json does not say what the trace says")
+    return findings
