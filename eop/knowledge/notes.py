@@ -24,8 +24,8 @@ def note_path(root: Path, entry_id: str) -> Path:
 def write_note(root: Path, entry: Entry, analysis: str | None) -> Path:
     """Write the note of ``entry`` atomically and return its path; the same text is left alone.
 
-    ``analysis`` is what the analyst wrote, Markdown, or ``None`` when there was no analysis. It
-    is quoted, so that none of it can pass for a recorded number.
+    ``analysis`` is what the analyst wrote, Markdown, or ``None`` when there was no analysis. Words
+    of agents are quoted, so that none of them can pass for a recorded number.
     """
     path = note_path(root, entry.id)
     write_if_changed(path, note_text(entry, analysis))
@@ -35,9 +35,9 @@ def write_note(root: Path, entry: Entry, analysis: str | None) -> Path:
 def note_text(entry: Entry, analysis: str | None) -> str:
     """The whole text of a note, a pure function of the entry and the analysis."""
     sections = {
-        "What was tried": entry.proposal.hypothesis.strip() or "No hypothesis was recorded.",
+        "What was tried": _quoted(entry.proposal.hypothesis) or "No hypothesis was recorded.",
         "What happened": _happened(entry),
-        "Why": _quoted(analysis) if analysis and analysis.strip() else "No analysis was written.",
+        "Why": _quoted(analysis or "") or "No analysis was written.",
         "Conditions": _conditions(entry),
         "How to reproduce": _reproduce(entry),
     }
@@ -79,9 +79,9 @@ def _happened(entry: Entry) -> str:
 
 def _scores(target: str, scores: Scores | None) -> str:
     if scores is None:
-        return f"| {target} | {NOT_MEASURED} | {NOT_MEASURED} | {NOT_MEASURED} | – |"
+        return f"| {target} | {NOT_MEASURED} | {NOT_MEASURED} | {NOT_MEASURED} | none |"
     values = " | ".join(f"{scores.mean[name]:.4f}" for name in ("ndcg@10", "hr@10", "mrr"))
-    return f"| {target} | {values} | {', '.join(scores.seeds) or '–'} |"
+    return f"| {target} | {values} | {', '.join(scores.seeds) or 'none'} |"
 
 
 def _decision(entry: Entry) -> str:

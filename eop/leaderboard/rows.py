@@ -1,4 +1,4 @@
-"""The leaderboard as a table, by canonical test; what has no number comes last, with its outcome."""
+"""The leaderboard as a table, by canonical test; what has no number comes last."""
 
 from __future__ import annotations
 

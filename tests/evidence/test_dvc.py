@@ -1,0 +1,182 @@
+"""The real DVC in temporary projects. One is made per module and copied, for DVC is slow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from eop.core.errors import EopError, ExitCode
+from eop.evidence import Dvc, NoRemote, Pushed, check_store
+from eop.evidence.store import object_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory) -> Path:
+    """A git project with two stored files, pushed to a folder remote; copied by each test."""
+    root = tmp_path_factory.mktemp("stored") / "project"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    dvc = Dvc(root)
+    assert not dvc.initialised
+    dvc.init()
+    (root / "data").mkdir()
+    (root / "data" / "a.bin").write_bytes(b"a" * 1000)
+    (root / "data" / "b.bin").write_bytes(b"b" * 1000)
+    files = dvc.add(["data/a.bin", "data/b.bin"])
+    assert [(file.path, file.size) for file in files] == [
+        ("data/a.bin", 1000),
+        ("data/b.bin", 1000),
+    ]
+    pointers = [file.pointer for file in files]
+    assert pointers == ["data/a.bin.dvc", "data/b.bin.dvc"]
+    outcome = dvc.push(pointers)
+    assert isinstance(outcome, NoRemote)
+    assert outcome.command.startswith("dvc remote add --default")
+    command = outcome.command.replace("<folder or url>", "storage").split()
+    subprocess.run([sys.executable, "-m", *command, "-q"], cwd=root, check=True)
+    assert dvc.push(pointers) == Pushed("storage", tuple(pointers))
+    return root
+
+
+@pytest.fixture
+def dvc(stored, tmp_path) -> Dvc:
+    shutil.copytree(stored, tmp_path / "project", symlinks=True)
+    return Dvc(tmp_path / "project")
+
+
+POINTERS = ["data/a.bin.dvc", "data/b.bin.dvc"]
+
+
+def rot(store: Path, md5: str) -> None:
+    """Change one byte of a stored object, and leave it read-only as DVC made it."""
+    path = object_path(store, md5)
+    path.chmod(0o644)
+    path.write_bytes(b"X" + path.read_bytes()[1:])
+    path.chmod(0o444)
+
+
+def md5(dvc: Dvc, pointer: str) -> str:
+    text = (dvc.root / pointer).read_text()
+    return text.split("md5: ")[1].split()[0]
+
+
+def test_nothing_is_staged_in_the_users_git(stored):
+    staged = subprocess.run(
+        ["git", "diff", "--cached", "--name-only"], cwd=stored, capture_output=True, text=True
+    )
+    assert staged.stdout == ""
+    ignored = subprocess.run(["git", "check-ignore", "-q", ".dvc/tmp/site"], cwd=stored)
+    assert ignored.returncode == 0
+    assert (stored / ".dvc" / "tmp" / "site").is_dir()
+
+
+def test_a_sound_cache_and_remote(dvc):
+    for remote in (False, True):
+        report = dvc.verify(POINTERS, remote=remote)
+        assert report.sound
+        assert report.objects == 2
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_rotted_object_is_found_though_read_only(dvc, remote):
+    victim = md5(dvc, POINTERS[0])
+    rot(dvc.root / ("storage" if remote else ".dvc/cache"), victim)
+    assert dvc.verify(remote=remote).rotted == (victim,)
+    assert dvc.verify(remote=not remote).sound
+    with pytest.raises(EopError) as caught:
+        dvc.push(POINTERS)
+    assert caught.value.code == "EOP644"
+    assert caught.value.exit_code == ExitCode.DATA
+
+
+def test_a_missing_object_is_found_and_push_does_not_pretend(dvc):
+    victim = md5(dvc, POINTERS[1])
+    object_path(dvc.root / ".dvc" / "cache", victim).unlink()
+    assert dvc.verify(POINTERS).missing == (victim,)
+    with pytest.raises(EopError) as caught:
+        dvc.push(POINTERS)
+    assert caught.value.code == "EOP645"
+
+
+def test_a_lost_remote_object_comes_back_by_push(dvc):
+    victim = md5(dvc, POINTERS[0])
+    object_path(dvc.root / "storage", victim).unlink()
+    assert dvc.verify(POINTERS, remote=True).missing == (victim,)
+    assert isinstance(dvc.push(POINTERS), Pushed)
+    assert dvc.verify(POINTERS, remote=True).sound
+
+
+def test_adding_again_is_harmless_and_folders_are_refused(dvc):
+    before = (dvc.root / POINTERS[0]).read_bytes()
+    assert len(dvc.add(["data/a.bin"])) == 1
+    assert (dvc.root / POINTERS[0]).read_bytes() == before
+    assert dvc.add([]) == ()
+    for path in ("data", "absent.bin"):
+        with pytest.raises(EopError) as caught:
+            dvc.add([path])
+        assert caught.value.code == "EOP643"
+
+
+def test_the_words_of_dvc_reach_the_user(dvc):
+    (dvc.root / "tracked.bin").write_text("x")
+    subprocess.run(["git", "add", "tracked.bin"], cwd=dvc.root, check=True)
+    with pytest.raises(EopError, match="already tracked by SCM") as caught:
+        dvc.add(["tracked.bin"])
+    assert caught.value.code == "EOP945"
+    assert "exit status" in caught.value.message
+
+
+def test_a_call_without_end_is_ended(dvc):
+    with pytest.raises(EopError, match=r"no end after 0\.05 s"):
+        Dvc(dvc.root, timeout_s=0.05).verify()
+
+
+def test_a_broken_pointer_is_named(dvc):
+    (dvc.root / POINTERS[0]).write_text("outs: []\n")
+    with pytest.raises(EopError, match=r"data/a\.bin\.dvc") as caught:
+        dvc.verify(POINTERS)
+    assert caught.value.code == "EOP642"
+
+
+def test_a_project_inside_another_does_not_use_its_store(dvc):
+    inner = dvc.root / "inner"
+    inner.mkdir()
+    (inner / "a.bin").write_text("x")
+    with pytest.raises(EopError) as caught:
+        Dvc(inner).add(["a.bin"])
+    assert caught.value.code == "EOP944"
+    Dvc(inner).init()
+    assert "no_scm = true" in (inner / ".dvc" / "config").read_text()
+    assert Dvc(inner).add(["a.bin"])[0].size == 1
+    assert Dvc(inner).verify(["a.bin.dvc"]).objects == 1
+    assert dvc.verify().objects == 2
+
+
+def test_init_leaves_a_project_alone(dvc):
+    before = (dvc.root / ".dvc" / "config").read_bytes()
+    dvc.init()
+    assert (dvc.root / ".dvc" / "config").read_bytes() == before
+
+
+def test_members_of_a_folder_object_count(tmp_path):
+    member = hashlib.md5(b"m").hexdigest()
+    listing = json.dumps([{"md5": member, "relpath": "m"}]).encode()
+    folder = f"{hashlib.md5(listing).hexdigest()}.dir"
+    for oid, data in ((folder, listing), (member, b"m")):
+        path = object_path(tmp_path, oid)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    (object_path(tmp_path, member).parent / ".left.tmp").touch()
+    assert check_store(tmp_path).sound
+    assert check_store(tmp_path).temporary == 1
+    object_path(tmp_path, member).unlink()
+    assert check_store(tmp_path).missing == (member,)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eop.core.errors import EopError
+from eop.leaderboard import Candidate, Champion, decide
+from eop.stats import Ranks
+
+USERS = np.arange(400)
+
+
+def model(quality: float, *, seeds: int = 3, noise: float = 0.0) -> list[Ranks]:
+    """Ranks that are 1 for a share ``quality`` of the users; seeds differ by ``noise``."""
+    made = []
+    for seed in range(seeds):
+        good = int(len(USERS) * (quality + noise * (seed - (seeds - 1) / 2)))
+        made.append(Ranks.of(USERS, np.where(good > USERS, 1, 50)))
+    return made
+
+
+def challenger(name: str, ranks, outcome: str = "completed") -> Candidate:
+    return Candidate(name, f"e-{name}", outcome, ranks)
+
+
+PARENT = Champion("e-base", model(0.3))
+
+
+def test_the_best_of_those_that_clear_the_noise_is_promoted():
+    decision = decide(
+        PARENT,
+        [
+            challenger("p01", model(0.4)),
+            challenger("p02", model(0.5)),
+            challenger("p03", model(0.2)),
+            challenger("p04", None, "rejected_by_preflight"),
+        ],
+    )
+    assert decision["champion"] == "e-p02"
+    rows = {row["proposal"]: row for row in decision["candidates"]}
+    assert [row["promoted"] for row in decision["candidates"]] == [False, True, False, False]
+    assert "less than e-p02" in rows["p01"]["reason"]
+    assert "worse than the parent" in rows["p03"]["reason"]
+    assert rows["p04"]["delta"] is None
+    assert rows["p04"]["interval"] is None
+    assert "rejected_by_preflight" in rows["p04"]["reason"]
+    json.dumps(decision, allow_nan=False)
+
+
+def test_nobody_is_promoted_for_noise():
+    # One point up, but the seeds of both sides spread by more.
+    parent = Champion("e-base", model(0.3, noise=0.05))
+    decision = decide(parent, [challenger("p01", model(0.34, noise=0.05))])
+    assert decision["champion"] == "e-base"
+    assert "within the noise" in decision["candidates"][0]["reason"]
+    assert decision["candidates"][0]["delta"] > 0
+    quiet = decide(Champion("e-base", model(0.3)), [challenger("p01", model(0.34))])
+    assert quiet["champion"] == "e-p01"
+
+
+def test_one_seed_cannot_tell_a_gain_from_noise():
+    challengers = [challenger("p01", model(0.9, seeds=1))]
+    decision = decide(PARENT, challengers)
+    assert decision["champion"] == "e-base"
+    assert "1 seed(s) against 3" in decision["candidates"][0]["reason"]
+    assert decide(PARENT, challengers, min_seeds=1)["champion"] == "e-p01"
+
+
+def test_the_parent_against_itself_stays():
+    assert decide(PARENT, [challenger("p01", PARENT.ranks)])["champion"] == "e-base"
+    assert decide(PARENT, [])["champion"] == "e-base"
+
+
+def test_other_users_are_an_error_and_no_verdict():
+    other = [Ranks.of(USERS + 1, np.ones_like(USERS))] * 3
+    with pytest.raises(EopError) as caught:
+        decide(PARENT, [challenger("p01", other)])
+    assert caught.value.code == "EOP652"
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=5))
+def test_at_most_one_and_it_is_the_champion(qualities):
+    candidates = [challenger(f"p{i:02d}", model(q)) for i, q in enumerate(qualities)]
+    decision = decide(PARENT, candidates)
+    promoted = [row["entry"] for row in decision["candidates"] if row["promoted"]]
+    assert promoted == ([] if decision["champion"] == "e-base" else [decision["champion"]])
+    lows = [row["interval"][0] for row in decision["candidates"]]
+    assert bool(promoted) == any(low > 0 for low in lows)
