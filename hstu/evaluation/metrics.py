@@ -45,7 +45,8 @@ def ranks(
     others = seen_items != targets[seen_rows]
     seen_rows, seen_items = seen_rows[others], seen_items[others]
     filtered = seen_rows[scores[seen_rows, seen_items] >= bar[seen_rows]]
-    return ahead - np.bincount(filtered, minlength=len(scores))
+    rank: NDArray[np.int64] = ahead - np.bincount(filtered, minlength=len(scores))
+    return rank
 
 
 def metrics(rank: NDArray[np.int64]) -> dict[str, float]:

@@ -1,0 +1,113 @@
+"""``hstu evaluate``, ``hstu popularity`` and ``hstu worker``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from hstu.data.errors import ExitCode, HstuError
+from hstu.evaluation import evaluator
+from hstu.evaluation.popularity import popularity_chunks
+from hstu.evaluation.task import read_task
+
+if TYPE_CHECKING:
+    from hstu.data.split import Target
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_TARGETS = click.Choice(["validation", "test"])
+
+
+@click.command("evaluate")
+@click.option("--split", type=_FOLDER, required=True, help="Folder of the split.")
+@click.option("--target", type=_TARGETS, required=True, help="Which held-out event to rank.")
+@click.option("--checkpoint", type=_FOLDER, required=True, help="Folder that train left.")
+@click.option(
+    "--worker",
+    "worker_json",
+    help="JSON list: the command that the worker is started with, ending with a Python "
+    "[default: this Python].",
+)
+@click.option(
+    "--worker-pythonpath", help="PYTHONPATH of the worker [default: that of this process]."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Seconds that the worker may take.",
+)
+@click.option("--out", type=_FOLDER, required=True, help="Folder for metrics.json, ranks.parquet.")
+def evaluate(
+    split: Path,
+    target: str,
+    checkpoint: Path,
+    worker_json: str | None,
+    worker_pythonpath: str | None,
+    timeout: float,
+    out: Path,
+) -> None:
+    """Judge a checkpoint: all users, the full corpus, a worker that never sees the targets.
+
+    Example: hstu evaluate --split data/splits/synthetic --target validation --checkpoint model
+    --out evaluation
+    """
+    command = _command(worker_json) if worker_json is not None else (sys.executable,)
+    task = read_task(split, cast("Target", target))
+    worker = evaluator.Worker(command, worker_pythonpath, timeout)
+    _print(evaluator.evaluate(task, checkpoint, worker, out))
+
+
+@click.command("popularity")
+@click.option("--split", type=_FOLDER, required=True, help="Folder of the split.")
+@click.option("--target", type=_TARGETS, required=True, help="Which held-out event to rank.")
+@click.option("--out", type=_FOLDER, required=True, help="Folder for metrics.json, ranks.parquet.")
+def popularity(split: Path, target: str, out: Path) -> None:
+    """Judge the popularity baseline with the same rules.
+
+    Example: hstu popularity --split data/splits/ml-100k --target test --out popularity
+    """
+    task = read_task(split, cast("Target", target))
+    _print(evaluator.record(task, task.ranks(popularity_chunks(task)), out))
+
+
+@click.command("worker")
+@click.option("--checkpoint", type=_FOLDER, required=True)
+@click.option("--items", "items_path", type=_FILE, required=True)
+@click.option("--histories", "histories_path", type=_FILE, required=True)
+@click.option("--chunk", type=click.IntRange(min=1), default=128, show_default=True)
+def worker(checkpoint: Path, items_path: Path, histories_path: Path, chunk: int) -> None:
+    """Score histories on standard output; `hstu evaluate` starts this."""
+    # The judge shares this module and must not import torch.
+    from hstu.evaluation.worker import work
+
+    work(checkpoint, items_path, histories_path, chunk)
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise HstuError(
+            f"not JSON: {error}",
+            where="--worker",
+            hint="""a list of words, such as '["python"]'""",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        raise HstuError(
+            "not a list of words",
+            where="--worker",
+            hint="""such as '["python"]'""",
+            exit_code=ExitCode.USAGE,
+        )
+    return tuple(value)
+
+
+def _print(metrics: dict[str, object]) -> None:
+    click.echo(json.dumps(metrics, sort_keys=True))

@@ -1,0 +1,41 @@
+"""The worker: scores histories with a checkpoint. Runs in the tree under judgement."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from hstu.data.batches import History
+from hstu.data.histories import HistoryTable
+from hstu.data.items import Items
+from hstu.evaluation.stream import write_scores
+from hstu.models import load, score_histories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def work(checkpoint: Path, items_path: Path, histories_path: Path, chunk: int) -> None:
+    """Write scores of all ``items`` for all ``histories`` to standard output.
+
+    ``chunk`` users are scored at a time. What the model prints goes to standard error.
+    """
+    with os.fdopen(os.dup(1), "wb") as out:
+        sys.stdout.flush()
+        os.dup2(2, 1)
+        items = Items.read(items_path)
+        histories = _histories(HistoryTable.read(histories_path), items)
+        model = load(checkpoint, items)
+        scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
+        write_scores(out, scores, users=len(histories), corpus=len(items))
+
+
+def _histories(table: HistoryTable, items: Items) -> list[History]:
+    """One history a user, in the table's order; the arrays are views."""
+    index = items.index(table.item_ids)
+    bounds = zip(table.offsets[:-1], table.offsets[1:], strict=True)
+    return [
+        History(index[start:end], table.timestamps[start:end], int(request))
+        for (start, end), request in zip(bounds, table.request_timestamps, strict=True)
+    ]
