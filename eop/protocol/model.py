@@ -137,7 +137,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hex sha256 of the plan's JSON without file name and lines: moving text changes nothing."""
+        """Hex sha256 of the plan's JSON without file name and lines: moved text is equal."""
         return digest(_placeless(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:

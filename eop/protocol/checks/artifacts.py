@@ -1,0 +1,197 @@
+"""Artifacts: one producer each, produced before use, of a form that the user can take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from eop.core.errors import did_you_mean
+from eop.protocol.signatures import FUNCTIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.protocol.diagnostics import Report, Span
+    from eop.protocol.draft import Draft, Placed
+    from eop.protocol.graph import Graph
+    from eop.protocol.model import Output, Phase
+
+
+def check_artifacts(draft: Draft, graph: Graph, report: Report, root: Path) -> None:
+    """Check outputs, their schemas, what gates show, what the fan-out runs over, functions."""
+    producers = _producers(draft, report)
+    schemas = _Schemas(root, report)
+    for phase in draft.phases:
+        _outputs(phase, schemas, report)
+        if phase.value.function:
+            _function(phase, draft, graph, report)
+        elif phase.value.check and not any(out.patch for out in phase.value.outputs):
+            message = f"the check '{phase.value.check}' has no patch to work on"
+            hint = "declare it: outputs: {patch: {file: patch.diff, patch: true}}"
+            report.error("EOP416", message, phase.node.at("check"), hint)
+    for gate in draft.gates:
+        for index, artifact in enumerate(gate.value.shows):
+            span = gate.node.at("shows", index)
+            _use(artifact, gate.value.id, span, producers, draft, graph, report)
+    for head in draft.phases:
+        if head.value.fan_out:
+            _fan_out(head, producers, schemas, draft, graph, report)
+
+
+def _producers(draft: Draft, report: Report) -> dict[str, tuple[Placed[Phase], Output]]:
+    found: dict[str, tuple[Placed[Phase], Output]] = {}
+    for phase in draft.phases:
+        for output in phase.value.outputs:
+            if output.name in found:
+                first = found[output.name][0].value.id
+                message = f"'{output.name}' is produced by '{first}' already"
+                span = phase.node.at("outputs", output.name)
+                report.error("EOP506", message, span, "give it another name")
+            else:
+                found[output.name] = (phase, output)
+    return found
+
+
+def _outputs(phase: Placed[Phase], schemas: _Schemas, report: Report) -> None:
+    files: set[str] = set()
+    patches = [output for output in phase.value.outputs if output.patch]
+    for output in phase.value.outputs:
+        span = phase.node.at("outputs", output.name, "file")
+        if output.file in files:
+            report.error("EOP505", f"two outputs share the file '{output.file}'", span)
+        files.add(output.file)
+        if output.schema:
+            schemas.load(output.schema, phase.node.at("outputs", output.name, "schema"))
+    for patch in patches:
+        span = phase.node.at("outputs", patch.name, "patch")
+        if patch.schema:
+            message, hint = "a patch has no schema", "drop one of the two"
+        elif phase.value.function:
+            message, hint = "a function leaves no patch", "only agents change the target"
+        elif patch is not patches[0]:
+            message, hint = "a phase leaves at most one patch", "drop one of the two"
+        else:
+            continue
+        report.error("EOP504", message, span, hint)
+    edits = "edit" in phase.value.tools or "tools" not in phase.node.keys
+    if patches and phase.value.pattern and not edits:
+        message = "a patch is due, but the tool 'edit' is not allowed"
+        report.error("EOP503", message, phase.node.at("tools"), "add 'edit' to the tools")
+
+
+def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) -> None:
+    function = str(phase.value.function)
+    signature, span = FUNCTIONS[function], phase.node.at("function")
+    expected = ", ".join(_written(output) for output in signature.leaves)
+    if phase.value.outputs and phase.value.outputs != signature.leaves:
+        message = f"'{function}' leaves other outputs than these"
+        report.error("EOP510", message, phase.node.key("outputs"), f"write outputs: {{{expected}}}")
+    if phase.value.id in graph.doubtful or draft.broken:
+        return
+    above = graph.ancestors(phase.value.id)
+    before = [other.value for other in draft.phases if other.value.id in above]
+    for needed in signature.after:
+        if not any(other.function == needed for other in before):
+            message = f"'{function}' works on what '{needed}' leaves, which does not come before it"
+            report.error("EOP416", message, span, f"let it need a phase with 'function: {needed}'")
+    patched = any(out.patch for other in before for out in other.outputs)
+    if signature.patch and not patched and draft.outputs_known:
+        hint = "let it need a phase with an output {file: patch.diff, patch: true}"
+        report.error(
+            "EOP416", f"'{function}' works on a patch, and none comes before it", span, hint
+        )
+    if signature.join and phase.value.join is None and "join" not in phase.node.keys:
+        hint = "add 'join: {of: ..., wait: all, at_least: 0}'"
+        report.error("EOP416", f"'{function}' works on joined branches", span, hint)
+
+
+def _written(output: Output) -> str:
+    schema = f", schema: {output.schema}" if output.schema else ""
+    return f"{output.name}: {{file: {output.file}{schema}}}"
+
+
+def _use(
+    artifact: str,
+    user: str,
+    span: Span,
+    producers: dict[str, tuple[Placed[Phase], Output]],
+    draft: Draft,
+    graph: Graph,
+    report: Report,
+) -> Output | None:
+    """The artifact that ``user`` uses at run level, if it may."""
+    if artifact not in producers:
+        if draft.outputs_known:
+            hint = did_you_mean(artifact, producers) or f"known: {', '.join(producers)}"
+            report.error("EOP203", f"no phase leaves an artifact '{artifact}'", span, hint)
+        return None
+    phase, output = producers[artifact]
+    if phase.value.branch:
+        message = f"'{artifact}' is left once per branch, by '{phase.value.id}'"
+        report.error("EOP508", message, span, "use what the phase that joins them leaves")
+    elif phase.value.id not in graph.ancestors(user) and user not in graph.doubtful:
+        message = f"'{artifact}' is left by '{phase.value.id}', which '{user}' does not come after"
+        report.error("EOP507", message, span, f"let '{user}' come after '{phase.value.id}'")
+    return output
+
+
+def _fan_out(
+    head: Placed[Phase],
+    producers: dict[str, tuple[Placed[Phase], Output]],
+    schemas: _Schemas,
+    draft: Draft,
+    graph: Graph,
+    report: Report,
+) -> None:
+    fan_out = head.value.fan_out
+    if fan_out is None:
+        return
+    span = head.node.at("for_each", "in")
+    output = _use(fan_out.artifact, head.value.id, span, producers, draft, graph, report)
+    if output is None:
+        return
+    schema = schemas.load(output.schema, span) if output.schema else None
+    if schema is None and output.schema:
+        return
+    items = (schema or {}).get("items", {})
+    if (schema or {}).get("type") != "array" or not {"id", "title"} <= set(
+        items.get("required", ())
+    ):
+        message = f"'{fan_out.artifact}' is not a list of items with 'id' and 'title'"
+        hint = "give its output a schema of that form, as config/schemas/proposals.schema.yaml is"
+        report.error("EOP509", message, span, hint)
+
+
+class _Schemas:
+    """Artifact schemas below a project's root, each read once."""
+
+    def __init__(self, root: Path, report: Report) -> None:
+        self._folder = root / "config" / "schemas"
+        self._report = report
+        self._known: dict[str, dict[str, Any] | None] = {}
+
+    def load(self, name: str, span: Span) -> dict[str, Any] | None:
+        """The schema ``name``; ``None`` when it cannot be used, which is reported at ``span``."""
+        path = self._folder / f"{name}.schema.yaml"
+        shown = f"config/schemas/{path.name}"
+        if name in self._known:
+            return self._known[name]
+        schema = None
+        try:
+            schema = YAML(typ="safe", pure=True).load(path.read_text())
+            Draft202012Validator.check_schema(schema)
+        except OSError:
+            names = [file.name.split(".")[0] for file in self._folder.glob("*.schema.yaml")]
+            hint = did_you_mean(name, names) or f"write {shown}"
+            self._report.error("EOP208", f"{shown} does not exist", span, hint)
+        except (YAMLError, UnicodeDecodeError, SchemaError) as error:
+            reason = getattr(error, "message", None) or str(error).split("\n")[0]
+            schema = None
+            message = f"{shown} is not a JSON Schema: {reason}"
+            self._report.error("EOP208", message, span, "mend the schema")
+        self._known[name] = schema
+        return schema

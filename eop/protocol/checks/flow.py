@@ -1,0 +1,114 @@
+"""Control flow: no cycles, gates that hold, loops and rejections that go back and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eop.protocol.diagnostics import Report
+    from eop.protocol.draft import Draft, Placed
+    from eop.protocol.graph import Graph
+    from eop.protocol.model import Gate, Loop
+
+
+def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
+    """Check cycles, gates and the loop."""
+    _cycles(draft, graph, report)
+    _gates_guard(draft, graph, report)
+    _gates_hold(draft, report)
+    for extra in draft.loops[1:]:
+        hint = f"the first one is on line {draft.loops[0].name.line}"
+        report.error("EOP405", "a protocol has at most one loop", extra.name, hint)
+    loop = draft.loops[0] if draft.loops else None
+    body: frozenset[str] = frozenset()
+    if loop is not None and not loop.doubtful:
+        body = graph.below([loop.value.goto])
+        _loop(loop, body, draft, graph, report)
+    for gate in draft.gates:
+        _rejection(gate, body, graph, report)
+
+
+def _cycles(draft: Draft, graph: Graph, report: Report) -> None:
+    steps = {step.value.id: step for step in draft.steps}
+    for cycle in graph.cycles():
+        step, required = steps[cycle[0]], [*cycle, cycle[0]][1]
+        key = "needs" if "needs" in step.node.keys else "after"
+        words = getattr(step.node.values.get(key), "items", ())
+        spans = [word.span for word in words if getattr(word, "value", None) == required]
+        report.error(
+            "EOP401",
+            "a step would wait for itself: " + " -> ".join([*cycle, cycle[0]]),
+            spans[0] if spans else step.name,
+            "within an iteration dependencies only point back; to repeat steps use a loop",
+        )
+
+
+def _gates_guard(draft: Draft, graph: Graph, report: Report) -> None:
+    """Whatever builds on what a gate shows must come after that gate."""
+    producers = {out.name: p.value.id for p in draft.phases for out in p.value.outputs}
+    phases = {phase.value.id: phase for phase in draft.phases}
+    for gate in draft.gates:
+        before = graph.ancestors(gate.value.id)
+        shown = {producers[name]: name for name in gate.value.shows if name in producers}
+        slips: dict[str, str] = {}
+        for name in phases:
+            above = graph.ancestors(name)
+            used = next((a for p, a in shown.items() if p in above and p in before), None)
+            if used and name not in before and gate.value.id not in above:
+                slips[name] = used
+        for name, artifact in slips.items():
+            if name in graph.doubtful or slips.keys() & set(graph.requires[name]):
+                continue
+            message = (
+                f"'{name}' builds on '{artifact}' but can run before the gate '{gate.value.id}'"
+            )
+            hint = f"add '{gate.value.id}' to its needs"
+            report.error("EOP402", message, phases[name].name, hint)
+
+
+def _gates_hold(draft: Draft, report: Report) -> None:
+    """A gate in the middle of the document must be waited for; the last one may end the run."""
+    waited = {name for phase in draft.phases for name in phase.value.needs}
+    waited |= {name for gate in draft.gates for name in gate.value.after}
+    waited |= {name for loop in draft.loops for name in loop.value.after}
+    doubt = draft.broken or any(step.doubtful for step in draft.all_steps)
+    last = max((step.value.line for step in draft.steps), default=0)
+    for gate in draft.gates:
+        if not doubt and gate.value.id not in waited and gate.value.line < last:
+            message = f"nothing waits for the gate '{gate.value.id}'"
+            report.error("EOP403", message, gate.name, "add it to the needs of what follows")
+
+
+def _loop(
+    loop: Placed[Loop], body: frozenset[str], draft: Draft, graph: Graph, report: Report
+) -> None:
+    value = loop.value
+    done = graph.ancestors(*value.after) | set(value.after)
+    if value.goto not in done:
+        if not graph.doubtful & set(value.after):
+            message = f"'{value.goto}' does not come before {', '.join(value.after)}"
+            hint = "a loop goes back: its goto is a step that 'after' depends on"
+            report.error("EOP404", message, loop.node.at("goto"), hint)
+        return
+    late = {name for name in body if name not in done}
+    steps = {step.value.id: step for step in draft.steps}
+    branches = {phase.value.id for phase in draft.phases if phase.value.branch}
+    for name in late - graph.doubtful - branches:
+        if not late & set(graph.requires[name]):
+            message = f"the loop '{value.id}' does not wait for '{name}'"
+            hint = f"add '{name}' to the loop's after"
+            report.error("EOP406", message, steps[name].name, hint)
+
+
+def _rejection(gate: Placed[Gate], body: frozenset[str], graph: Graph, report: Report) -> None:
+    name, goto = gate.value.id, gate.value.on_reject.goto
+    if goto is None or name in graph.doubtful:
+        return
+    span = gate.node.at("on_reject", "goto")
+    if goto not in graph.ancestors(name):
+        message = f"'{goto}' does not come before the gate '{name}'"
+        hint = "a rejection goes back: its goto is a step that the gate depends on"
+        report.error("EOP404", message, span, hint)
+    elif name in body and goto not in body:
+        message = f"'{goto}' lies outside the loop that the gate '{name}' is in"
+        report.error("EOP407", message, span, "go back to a step that every turn runs")

@@ -1,0 +1,163 @@
+"""The Markdown side of a protocol: front matter, headings, eop blocks and the prose below them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+
+from eop.core.errors import did_you_mean
+from eop.protocol.diagnostics import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it.token import Token
+
+    from eop.protocol.diagnostics import Report
+    from eop.protocol.source import Source
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*\S")
+_NAMED = re.compile(r"\s*(?:phase|gate|loop):\s*([A-Za-z0-9_]+)\s*$")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """YAML lines of the file; ``first_line`` counts from 1."""
+
+    first_line: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """An eop fence: its line, its YAML, the heading it is the first block of, the prose below.
+
+    ``names`` are the steps that the text seems to declare, should it prove unreadable; ``chunk``
+    is ``None`` when the fence is not closed.
+    """
+
+    line: int
+    chunk: Chunk | None
+    heading: str | None
+    prose: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A protocol's parts in the order of the file."""
+
+    title: str | None
+    front: Chunk | None
+    blocks: tuple[Block, ...]
+
+
+def split_document(source: Source, report: Report) -> Document:
+    """Front matter, title and blocks of ``source``; what is malformed is reported."""
+    front = _front_matter(source.lines, report)
+    body = list(source.lines)
+    if front is not None:
+        end = front.first_line + len(front.lines)
+        body[:end] = [""] * end
+    tokens = MarkdownIt("commonmark").parse("\n".join(body))
+    title = next(
+        (tokens[i + 1].content for i, token in enumerate(tokens) if _is_heading(token, "h1")), None
+    )
+    return Document(title, front, tuple(_blocks(tokens, body, report)))
+
+
+def _front_matter(lines: Sequence[str], report: Report) -> Chunk | None:
+    if lines[0].rstrip() != "---":
+        hint = "the first line must be '---', then 'eop: 1', 'name: ...' and so on, then '---'"
+        report.error("EOP105", "the front matter is missing", Span(1, 1, len(lines[0])), hint)
+        return None
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == "---":
+            return Chunk(2, tuple(lines[1:number]))
+    report.error(
+        "EOP105", "the front matter is not closed", Span(1, 1, 3), "end it with a line '---'"
+    )
+    return None
+
+
+def _is_heading(token: Token, tag: str | None = None) -> bool:
+    return token.type == "heading_open" and token.level == 0 and tag in (None, token.tag)
+
+
+def _is_block(token: Token) -> bool:
+    return token.type == "fence" and token.info.split()[:1] == ["eop"]
+
+
+def _blocks(tokens: list[Token], lines: Sequence[str], report: Report) -> list[Block]:
+    marks = [
+        token for token in tokens if _is_heading(token) or (_is_block(token) and token.level == 0)
+    ]
+    starts = [_lines_of(mark)[0] for mark in marks] + [len(lines)]
+    headings = {
+        _lines_of(token)[0]: tokens[i + 1].content
+        for i, token in enumerate(tokens)
+        if _is_heading(token)
+    }
+    for token in tokens:
+        _check_fence(token, lines, report)
+    blocks = []
+    heading: str | None = None
+    for mark, until in zip(marks, starts[1:], strict=True):
+        if _is_heading(mark):
+            heading = headings[_lines_of(mark)[0]]
+            continue
+        blocks.append(_block(mark, lines, until, heading, report))
+        heading = None
+    return blocks
+
+
+def _block(
+    token: Token, lines: Sequence[str], until: int, heading: str | None, report: Report
+) -> Block:
+    start, end = _lines_of(token)
+    inner = lines[start + 1 : end]
+    names = tuple(match[1] for line in inner if (match := _NAMED.fullmatch(line)))
+    fault = _unclosed(token, inner)
+    if fault is not None:
+        span = Span(start + 1, 1, len(lines[start]))
+        report.error("EOP106", fault, span, f"close it with a line '{token.markup}'")
+        return Block(start + 1, None, heading, "", names)
+    prose = "\n".join(lines[end:until]).strip("\n").rstrip()
+    return Block(start + 1, Chunk(start + 2, tuple(inner[:-1])), heading, prose, names)
+
+
+def _unclosed(token: Token, inner: Sequence[str]) -> str | None:
+    """Why the fence is not closed where it should be, or ``None``."""
+    for line in inner:
+        if _FENCE.match(line):
+            return "the fence is not closed before the next one opens"
+    last = inner[-1].strip() if inner else ""
+    closed = last.startswith(token.markup) and not last.strip(token.markup[0])
+    return None if closed else "the fence is not closed"
+
+
+def _check_fence(token: Token, lines: Sequence[str], report: Report) -> None:
+    if token.type != "fence":
+        return
+    start = _lines_of(token)[0]
+    span = Span(start + 1, 1, len(lines[start].rstrip()))
+    words = token.info.split()
+    if words[:1] == ["eop"]:
+        if token.level:
+            hint = "move it to the left margin"
+            report.error("EOP114", "an eop block inside a list or a quotation", span, hint)
+        if words[1:]:
+            message = f"unknown word '{words[1]}' after 'eop'"
+            report.error("EOP115", message, span, "a block begins with a line '```eop'")
+    elif words and (words[0].lower() == "eop" or did_you_mean(words[0], ["eop"])):
+        report.error("EOP115", f"unknown fence '{words[0]}'", span, "did you mean 'eop'?")
+
+
+def _lines_of(token: Token) -> tuple[int, int]:
+    """First line and the line after the last, from 0. Block tokens of the parser carry both."""
+    if token.map is None:
+        raise ValueError(f"a {token.type} token without lines")
+    return token.map[0], token.map[1]

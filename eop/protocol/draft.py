@@ -1,0 +1,270 @@
+"""From blocks to typed steps that still know their places: the input of the checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from eop.core.errors import did_you_mean
+from eop.protocol.diagnostics import Span
+from eop.protocol.markers import EDGES, FRONT, KINDS
+from eop.protocol.model import Budget, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Review
+from eop.protocol.shapes import mismatch, read_fields
+from eop.protocol.signatures import FUNCTIONS
+from eop.protocol.yaml_nodes import Listing, Mapping, Scalar, parse_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from eop.protocol.diagnostics import Report
+    from eop.protocol.document import Block, Document
+    from eop.protocol.yaml_nodes import Node
+
+Step = Phase | Gate | Loop
+S = TypeVar("S", Phase, Gate, Loop)
+
+
+@dataclass(frozen=True)
+class Placed(Generic[S]):
+    """A step with its YAML. ``doubtful``: its edges are not all known, so trust no path to it."""
+
+    value: S
+    node: Mapping
+    doubtful: bool = False
+
+    @property
+    def name(self) -> Span:
+        """Where its name stands."""
+        return next(iter(self.node.values.values())).span
+
+    def having(self, value: S, *, doubtful: bool = False) -> Placed[S]:
+        """The same step with another value; doubt is never lost."""
+        return replace(self, value=value, doubtful=self.doubtful or doubtful)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A protocol as read, faults and all. ``broken`` are names in blocks that could not be read."""
+
+    title: str
+    front: dict[str, Any]
+    front_node: Mapping | None
+    phases: tuple[Placed[Phase], ...]
+    gates: tuple[Placed[Gate], ...]
+    loops: tuple[Placed[Loop], ...]
+    broken: frozenset[str]
+
+    @property
+    def steps(self) -> Iterator[Placed[Phase] | Placed[Gate]]:
+        """Phases and gates in document order."""
+        both: list[Placed[Phase] | Placed[Gate]] = [*self.phases, *self.gates]
+        return iter(sorted(both, key=lambda step: step.value.line))
+
+    @property
+    def all_steps(self) -> Iterator[Placed[Phase] | Placed[Gate] | Placed[Loop]]:
+        """Phases, gates and loops."""
+        yield from self.phases
+        yield from self.gates
+        yield from self.loops
+
+    @property
+    def outputs_known(self) -> bool:
+        """Whether every output that the document declares could be read."""
+        return not self.broken and all(
+            len(phase.value.outputs) == _size(phase.node.values.get("outputs"))
+            for phase in self.phases
+        )
+
+    @property
+    def fan_out(self) -> Placed[Phase] | None:
+        """The phase that opens the branches, the first one where there are several."""
+        return next((phase for phase in self.phases if phase.value.fan_out), None)
+
+    @property
+    def budget(self) -> Budget:
+        """The run's budget, as far as it could be read."""
+        return _budget(self.front.get("budget"))
+
+
+def build_draft(document: Document, report: Report) -> Draft:
+    """Read every block of ``document``; what is malformed is reported and left out."""
+    front_node, front = _front(document, report)
+    placed: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    broken: set[str] = set()
+    seen: dict[str, int] = {}
+    for block in document.blocks:
+        node = _read(block, report)
+        step = None if node is None else _step(node, block, report)
+        if node is None or step is None:
+            broken.update(block.names)
+        elif _is_new(step, seen, report):
+            placed[next(iter(node.keys))].append(step)
+    if not any(block.chunk is None for block in document.blocks) and not placed["phase"]:
+        hint = "add a fence '```eop' that begins with 'phase: name'"
+        report.error("EOP117", "the protocol has no phase", Span(1), hint)
+    title = document.title or str(front.get("name", ""))
+    return Draft(
+        title=title,
+        front=front,
+        front_node=front_node,
+        phases=tuple(placed["phase"]),
+        gates=tuple(placed["gate"]),
+        loops=tuple(placed["loop"]),
+        broken=frozenset(broken),
+    )
+
+
+def _front(document: Document, report: Report) -> tuple[Mapping | None, dict[str, Any]]:
+    if document.front is None:
+        return None, {}
+    before = report.count
+    node = parse_yaml(document.front.lines, document.front.first_line, report)
+    if isinstance(node, Mapping):
+        return node, read_fields(node, FRONT, "the front matter", report)
+    if node is not None:
+        mismatch(node, "keys and values", report, "write 'name: ...'")
+    elif report.count == before:
+        hint = (
+            f"it needs the keys {', '.join(key for key, field in FRONT.items() if field.required)}"
+        )
+        report.error("EOP105", "the front matter is empty", Span(1, 1, 3), hint)
+    return None, {}
+
+
+def _read(block: Block, report: Report) -> Mapping | None:
+    """The block's YAML when it is a phase, a gate or a loop by its first key."""
+    if block.chunk is None:
+        return None
+    before = report.count
+    node = parse_yaml(block.chunk.lines, block.chunk.first_line, report)
+    if node is None and report.count > before:
+        return None
+    if not isinstance(node, Mapping) or not node.keys:
+        span = Span(block.line, 1, 6) if node is None else node.span
+        hint = "begin with 'phase: name', 'gate: name' or 'loop: name'"
+        report.error("EOP111", "the block says nothing that could run", span, hint)
+        return None
+    first = next(iter(node.keys))
+    if first in KINDS:
+        return node
+    later = next((key for key in node.keys if key in KINDS), None)
+    moved = f"move '{later}' to the first line" if later else None
+    hint = moved or did_you_mean(first, KINDS) or f"begin with one of: {', '.join(KINDS)}"
+    report.error("EOP111", f"a block cannot begin with '{first}'", node.keys[first], hint)
+    return None
+
+
+def _is_new(step: Placed[Any], seen: dict[str, int], report: Report) -> bool:
+    name: str = step.value.id
+    if name in seen:
+        hint = f"the first one is on line {seen[name]}"
+        report.error("EOP202", f"the name '{name}' is taken", step.name, hint)
+        return False
+    seen[name] = step.name.line
+    return True
+
+
+def _step(node: Mapping, block: Block, report: Report) -> Placed[Any] | None:
+    kind = next(iter(node.keys))
+    values = read_fields(node, KINDS[kind], f"a {kind}", report)
+    raw = node.values[kind]
+    name = raw.value if isinstance(raw, Scalar) else None
+    if not isinstance(name, str) or not name:
+        return None
+    doubtful = not _edges_known(node, values)
+    if kind == "phase":
+        return Placed(_phase(name, values, node, block, report), node, doubtful)
+    if kind == "gate":
+        return Placed(_gate(name, values, block), node, doubtful)
+    goto, turns = values.get("goto", ""), values.get("max", 1)
+    return Placed(Loop(name, block.line, values.get("after", ()), goto, turns), node, doubtful)
+
+
+def _edges_known(node: Mapping, values: dict[str, Any]) -> bool:
+    """Whether everything that ties the step to others could be read."""
+    fields = KINDS[next(iter(node.keys))]
+    if any(key not in fields and did_you_mean(key, EDGES) for key in node.keys):
+        return False
+    for key in EDGES & fields.keys():
+        child, value = node.values.get(key), values.get(key)
+        if (child is None) != (value is None) or (fields[key].required and child is None):
+            return False
+        if (
+            isinstance(child, Listing)
+            and isinstance(value, tuple)
+            and len(value) < len(child.items)
+        ):
+            return False
+    return "of" in values.get("join", {"of": ""})
+
+
+def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, report: Report) -> Phase:
+    loop_over = values.get("for_each")
+    fan_out, branch = None, loop_over
+    if isinstance(loop_over, dict):
+        branch = loop_over.get("item")
+        if len(loop_over) == 3:
+            fan_out = FanOut(loop_over["item"], loop_over["in"], loop_over["max"])
+    join = values.get("join") or {}
+    review = values.get("review")
+    is_dual = values.get("pattern") == "dual"
+    return Phase(
+        id=name,
+        line=block.line,
+        title=block.heading or name.replace("_", " ").capitalize(),
+        body=block.prose,
+        needs=values.get("needs", ()),
+        branch=branch,
+        fan_out=fan_out,
+        join=Join(join["of"], join.get("at_least", 0)) if "of" in join else None,
+        on_branch=values.get("on_branch") or ("completed",),
+        pattern=values.get("pattern"),
+        nodes=values.get("nodes", {}),
+        review=Review(**(review or {})) if is_dual else None,
+        check=values.get("check"),
+        function=values.get("function"),
+        arguments=_arguments(values, node, report),
+        tools=values.get("tools", ()),
+        budget=_budget(values.get("budget")),
+        outputs=_outputs(values.get("outputs", {})),
+    )
+
+
+def _outputs(found: dict[str, dict[str, Any]]) -> tuple[Output, ...]:
+    return tuple(Output(key, **values) for key, values in found.items() if "file" in values)
+
+
+def _arguments(values: dict[str, Any], node: Mapping, report: Report) -> dict[str, Any]:
+    """The arguments of the phase's function, typed by its signature."""
+    function = values.get("function")
+    if function is None:
+        return {}
+    fields = FUNCTIONS[function].arguments
+    given = values.get("with", Mapping({}, {}, node.at("function")))
+    if not isinstance(given, Mapping):
+        mismatch(given, "a mapping", report, "write {seeds: [1]}")
+        return {}
+    found = read_fields(given, fields, f"the arguments of '{function}'", report)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+
+
+def _gate(name: str, values: dict[str, Any], block: Block) -> Gate:
+    reject = values.get("on_reject", {})
+    return Gate(
+        id=name,
+        line=block.line,
+        after=values.get("after", ()),
+        shows=values.get("shows", ()),
+        on_reject=OnReject(reject.get("goto"), reject.get("max", 0)),
+        question=block.prose,
+    )
+
+
+def _size(node: Node | None) -> int:
+    """How many outputs a phase seems to declare; one when that cannot be told."""
+    return len(node.keys) if isinstance(node, Mapping) else 1
+
+
+def _budget(values: dict[str, Any] | None) -> Budget:
+    found = values or {}
+    return Budget(found.get("actions"), found.get("wall"), found.get("attempts", 1))

@@ -1,0 +1,235 @@
+"""The markers of the language: how each is read and how it is held."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from eop.core.errors import did_you_mean
+from eop.protocol.products import TOOLS
+from eop.protocol.shapes import (
+    SLUG,
+    STEP_NAME,
+    VERSION,
+    WORD,
+    Field,
+    boolean,
+    choice,
+    duration,
+    file_name,
+    integer,
+    listing,
+    mismatch,
+    name,
+    record,
+    table,
+    text,
+)
+from eop.protocol.signatures import CHECKS, FUNCTIONS
+from eop.protocol.yaml_nodes import Mapping as YamlMapping
+from eop.protocol.yaml_nodes import Node, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eop.protocol.diagnostics import Report
+    from eop.protocol.shapes import Shape
+
+LANGUAGE = 1
+SEVERITIES = ("critical", "major", "minor", "info")
+PATTERNS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
+    {"linear": None, "dual": ("implementer", "reviewer", "fixer")}
+)
+VARIABLE_TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {"integer": (int,), "number": (int, float), "text": (str,), "boolean": (bool,)}
+)
+MOST = 99
+
+_WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
+_STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
+_SLUG_RULE = "lower-case letters, digits and '-', beginning with a letter"
+_step = name(STEP_NAME, "step name", _STEP_RULE)
+_word = name(WORD, "name", _WORD_RULE)
+_slug = name(SLUG, "name", _SLUG_RULE)
+_actions = Field(integer(1, 1_000_000))
+_wall = Field(duration)
+
+
+def _language(node: Node, report: Report) -> int | None:
+    value = node.value if isinstance(node, Scalar) else None
+    if type(value) is int and value == LANGUAGE:
+        return LANGUAGE
+    hint = f"this release reads 'eop: {LANGUAGE}'"
+    report.error("EOP306", "the language version is not supported", node.span, hint)
+    return None
+
+
+def _variable(node: Node, report: Report) -> dict[str, object] | None:
+    if not isinstance(node, YamlMapping):
+        mismatch(node, "a mapping", report, "write {type: integer, default: 2}")
+        return None
+    fields = {
+        "type": Field(choice(VARIABLE_TYPES, "type"), required=True),
+        "default": Field(_anything, required=True),
+    }
+    found: dict[str, object] | None = record(fields, owner="a variable")(node, report)
+    if found is None or set(found) != set(fields):
+        return None
+    kind, default = str(found["type"]), found["default"]
+    is_boolean = isinstance(default, bool)
+    if not isinstance(default, VARIABLE_TYPES[kind]) or is_boolean != (kind == "boolean"):
+        message = f"the default '{default}' is not of type {kind}"
+        report.error("EOP308", message, node.at("default"), "change the type or the default")
+        return None
+    return found
+
+
+def _anything(node: Node, report: Report) -> object | None:
+    if isinstance(node, Scalar) and node.value is not None:
+        return node.value
+    mismatch(node, "a value", report)
+    return None
+
+
+def _for_each(node: Node, report: Report) -> Any:
+    if isinstance(node, YamlMapping):
+        fields = {
+            "item": Field(_word, required=True),
+            "in": Field(_word, required=True),
+            "max": Field(integer(1, MOST), required=True),
+        }
+        return record(fields, owner="for_each")(node, report)
+    return _word(node, report)
+
+
+def _on_reject(node: Node, report: Report) -> dict[str, object] | None:
+    if not isinstance(node, YamlMapping):
+        mismatch(node, "a mapping", report, "write {goto: step, max: 3} or {end: true}")
+        return None
+    fields = {
+        "goto": Field(_step, required="end" not in node.values),
+        "max": Field(integer(1, MOST), required="end" not in node.values),
+        "end": Field(_end),
+    }
+    found: dict[str, object] | None = record(fields, owner="on_reject")(node, report)
+    for key in ("goto", "max"):
+        if "end" in node.values and key in node.values:
+            message = f"'{key}' contradicts 'end'"
+            report.error("EOP414", message, node.key(key), "a rejection goes back or ends the run")
+    return found
+
+
+def _end(node: Node, report: Report) -> bool | None:
+    value = boolean(node, report)
+    if value is False:
+        hint = "write {goto: step, max: 3} to go back instead"
+        report.error("EOP302", "'end' can only be true", node.span, hint)
+        return None
+    return value
+
+
+def _pattern(node: Node, report: Report) -> str | None:
+    value = text(node, report)
+    if value is None or value in PATTERNS:
+        return value
+    hint = did_you_mean(value, PATTERNS) or f"known: {', '.join(PATTERNS)}"
+    report.error("EOP206", f"unknown pattern '{value}'", node.span, hint)
+    return None
+
+
+def _with(node: Node, report: Report) -> Node:
+    """``with`` is read once its function is known."""
+    return node
+
+
+_OUTPUT: Shape = record(
+    {
+        "file": Field(file_name, required=True),
+        "schema": Field(_slug),
+        "patch": Field(boolean),
+    },
+    owner="an output",
+)
+
+FRONT: Mapping[str, Field] = MappingProxyType(
+    {
+        "eop": Field(_language, required=True),
+        "name": Field(_slug, required=True),
+        "version": Field(name(VERSION, "version", "write 0.1.0"), required=True),
+        "target": Field(_slug, required=True),
+        "variables": Field(table(_word, _variable)),
+        "budget": Field(
+            record(
+                {
+                    "actions": Field(_actions.shape, required=True),
+                    "wall": Field(duration, required=True),
+                },
+                owner="the run's budget",
+            ),
+            required=True,
+        ),
+    }
+)
+
+PHASE: Mapping[str, Field] = MappingProxyType(
+    {
+        "phase": Field(_step, required=True),
+        "needs": Field(listing(_step)),
+        "for_each": Field(_for_each),
+        "on_branch": Field(listing(choice(("completed", "failed"), "branch outcome"))),
+        "join": Field(
+            record(
+                {
+                    "of": Field(_step, required=True),
+                    "wait": Field(choice(("all",), "wait")),
+                    "at_least": Field(integer(0, MOST)),
+                },
+                owner="join",
+            )
+        ),
+        "pattern": Field(_pattern),
+        "nodes": Field(table(_word, text)),
+        "review": Field(
+            record(
+                {"until": Field(choice(SEVERITIES, "severity")), "rounds": Field(integer(1, 9))},
+                owner="review",
+            )
+        ),
+        "check": Field(choice(CHECKS, "check", "EOP205")),
+        "function": Field(choice(FUNCTIONS, "function", "EOP205")),
+        "with": Field(_with),
+        "tools": Field(listing(choice(TOOLS, "tool"))),
+        "budget": Field(
+            record(
+                {"actions": _actions, "wall": _wall, "attempts": Field(integer(1, 9))},
+                owner="budget",
+            )
+        ),
+        "outputs": Field(table(_word, _OUTPUT), required=True),
+    }
+)
+
+GATE: Mapping[str, Field] = MappingProxyType(
+    {
+        "gate": Field(_step, required=True),
+        "after": Field(listing(_step), required=True),
+        "shows": Field(listing(_word), required=True),
+        "on_reject": Field(_on_reject, required=True),
+    }
+)
+
+LOOP: Mapping[str, Field] = MappingProxyType(
+    {
+        "loop": Field(_step, required=True),
+        "after": Field(listing(_step), required=True),
+        "goto": Field(_step, required=True),
+        "max": Field(integer(1, MOST), required=True),
+    }
+)
+
+KINDS: Mapping[str, Mapping[str, Field]] = MappingProxyType(
+    {"phase": PHASE, "gate": GATE, "loop": LOOP}
+)
+
+# A fault in one of these leaves the step's place in the graph unknown.
+EDGES = frozenset({"needs", "after", "join", "goto", "for_each"})
