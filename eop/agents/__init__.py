@@ -1,0 +1,1 @@
+"""Agent products as black-box work nodes: contract, workspace, jail, invocation, patch."""

@@ -1,0 +1,117 @@
+"""Confine a command with Landlock. As a program: ``python -I landlock.py --ro P --rw P -- CMD``.
+
+What is not named cannot be opened, listed, made, renamed or deleted, whoever owns it; mounts and
+signals to processes outside are denied, and every capability of root is dropped. Not held by the
+kernel: existence and ``stat`` of a path, ``chmod`` and ``utime``, and truncation before ABI 3.
+Standard library only: it starts before the command with nothing else on its path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from pathlib import Path
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG = 1
+_PATH_BENEATH = 1
+_NO_NEW_PRIVS, _DROP_BOUNDING = 38, 24
+_CAPSET, _CAP_VERSION_3, _LAST_CAP = {"x86_64": 126, "aarch64": 91}, 0x20080522, 63
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_SINCE_1 = (1 << 13) - 1
+_TCP = 0b11
+_SCOPES = 0b11
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def abi() -> int:
+    """The kernel's Landlock version; 0 when there is none."""
+    if sys.platform != "linux":
+        return 0
+    return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)))
+
+
+def handled_rights(version: int) -> int:
+    """Every file right that this version of Landlock can deny."""
+    rights = _SINCE_1
+    for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL)):
+        rights |= right if version >= since else 0
+    return rights
+
+
+def restrict(read: list[Path], write: list[Path], *, network: bool) -> None:
+    """Confine this process and its children for good. ``OSError`` when the kernel refuses."""
+    version = abi()
+    rights = handled_rights(version)
+    sizes = 8 if version < 4 else 16 if version < 6 else 24
+    tcp = 0 if network else _TCP
+    attributes = struct.pack("=QQQ", rights, tcp, _SCOPES)[:sizes]
+    ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), 0))
+    for path in read:
+        _allow(ruleset, path, _READ & rights)
+    for path in write:
+        _allow(ruleset, path, rights)
+    _checked(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    os.close(ruleset)
+    _drop_capabilities()
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not path.is_dir():
+            rights &= _ON_FILES
+        rule = struct.pack("=Qi", rights, handle)
+        _checked(_libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
+    finally:
+        os.close(handle)
+
+
+def _drop_capabilities() -> None:
+    """Root keeps its user id and nothing else: no reading of other processes, no chown."""
+    if os.geteuid() != 0:
+        return
+    for capability in range(_LAST_CAP + 1):
+        if _libc.prctl(_DROP_BOUNDING, capability, 0, 0, 0):
+            break
+    number = _CAPSET.get(os.uname().machine)
+    if number is not None:
+        header, empty = struct.pack("=Ii", _CAP_VERSION_3, 0), struct.pack("=6I", *[0] * 6)
+        _checked(_libc.syscall(number, header, empty))
+
+
+def _checked(code: int) -> int:
+    if code < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return code
+
+
+def main(arguments: list[str]) -> None:
+    """Read the options, confine, and become the command."""
+    if "--" not in arguments:
+        raise SystemExit("usage: landlock.py [--ro PATH] [--rw PATH] [--no-network] -- COMMAND ...")
+    split = arguments.index("--")
+    options, command = arguments[:split], arguments[split + 1 :]
+    named: dict[str, list[Path]] = {"--ro": [], "--rw": []}
+    network = "--no-network" not in options
+    words = iter(word for word in options if word != "--no-network")
+    for option in words:
+        named[option].append(Path(next(words)))
+    try:
+        restrict(named["--ro"], named["--rw"], network=network)
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise SystemExit(f"landlock: cannot confine or start {command[0]}: {error}") from error
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

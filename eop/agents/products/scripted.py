@@ -1,0 +1,97 @@
+"""The product ``scripted``: a program that plays a playbook, started like any other product."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eop.agents.contract import Command, Event, ProductFacts, Request
+from eop.agents.stream import json_lines
+from eop.agents.workspace import Workspace
+from eop.core.canonical import digest, file_digest
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.schema import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = "scripted"
+VERSION = "1"
+PROGRAM = Path(__file__).with_name("scripted_program.py")
+_KINDS = frozenset({"started", "tool_call", "message", "usage", "final"})
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Plays ``playbook``; make it with ``load``, which checks the file."""
+
+    playbook: Path
+    name: str = NAME
+    trusted: bool = True
+    network: bool = False
+    capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
+
+    def probe(self) -> ProductFacts:
+        """The digest covers the program, the playbook and the edit files that it names."""
+        files = [PROGRAM, self.playbook, *_edit_files(self.playbook)]
+        return ProductFacts(self.name, VERSION, digest([file_digest(path) for path in files]))
+
+    def command(self, request: Request) -> Command:
+        """Isolated Python, so that nothing in the workspace is imported."""
+        argv = (
+            sys.executable, "-I", str(PROGRAM), "--playbook", str(self.playbook),
+            "--request", str(Workspace(request.directory).request),
+        )  # fmt: skip
+        return Command(argv, read=(PROGRAM, self.playbook, *_edit_files(self.playbook)))
+
+    def parse(self, stdout: Path) -> list[Event]:
+        """The program's lines are normalised events already."""
+        events = []
+        for line in json_lines(stdout):
+            kind = (line or {}).get("type")
+            known = line is not None and kind in _KINDS
+            data = {key: value for key, value in (line or {}).items() if key != "type"}
+            events.append(Event(str(kind), data) if known else Event("other", data))
+        return events
+
+
+def load(playbook: Path, schema: Mapping[str, Any]) -> Scripted:
+    """Check a playbook against ``config/schemas/playbook.schema.yaml`` and make the product.
+
+    Raises ``EopError`` (exit CONFIG) with one line per fault: wrong keys, missing edit files.
+    """
+    playbook = playbook.resolve()
+    faults = problems(_read(playbook), dict(schema))
+    if not faults:
+        gone = [path for path in _edit_files(playbook) if not path.is_file()]
+        faults = [f"edits: {path} does not exist" for path in gone]
+    if faults:
+        raise EopError(
+            "EOP650",
+            "the playbook is wrong: " + "; ".join(faults),
+            where=Where(str(playbook)),
+            hint="its keys are described in config/schemas/playbook.schema.yaml",
+            exit_code=ExitCode.CONFIG,
+        )
+    return Scripted(playbook)
+
+
+def _edit_files(playbook: Path) -> list[Path]:
+    actions = [action for step in _read(playbook)["steps"] for action in step["do"]]
+    return [playbook.parent / action["edits"] for action in actions if "edits" in action]
+
+
+def _read(playbook: Path) -> Any:
+    try:
+        return yaml.safe_load(playbook.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise EopError(
+            "EOP650",
+            f"cannot read the playbook: {error}",
+            where=Where(str(playbook)),
+            exit_code=ExitCode.CONFIG,
+        ) from error
