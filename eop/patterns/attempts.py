@@ -1,0 +1,138 @@
+"""What earlier attempts at a node left on disk: judged, cut short, or committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eop.agents import status
+from eop.agents.contract import Reason, Status
+from eop.core.canonical import file_digest
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import read_json, write_json
+from eop.runtime.node import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from eop.agents.contract import Product
+
+_COMMITTED, _ATTEMPT, _RESULT = "committed.json", "attempt.json", "result.json"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a node. ``status`` is ``None`` when it was cut short before it was judged."""
+
+    directory: Path
+    identity: str
+    usage: Usage
+    status: Status | None = None
+    reason: Reason = Reason("interrupted")  # noqa: RUF009 - frozen, shared safely
+    tree: str | None = None
+    outputs: tuple[tuple[str, Path], ...] = ()
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A node that is done: its tree, its outputs by name, and all that its attempts spent."""
+
+    tree: str
+    outputs: dict[str, Path]
+    usage: Usage
+    facts: dict[str, Any]
+
+
+def total(parts: Iterable[Usage]) -> Usage:
+    """The sum; actions are unknown as soon as one part's are."""
+    listed = list(parts)
+    counts = [part.actions for part in listed if part.actions is not None]
+    known = len(counts) == len(listed)
+    return Usage(sum(counts) if known else None, sum(part.wall_s for part in listed))
+
+
+def begin(directory: Path, identity: str) -> None:
+    """Mark a fresh attempt folder with what the attempt is of."""
+    write_json(directory / _ATTEMPT, {"identity": identity})
+
+
+def earlier(folder: Path, product: Product) -> list[Attempt]:
+    """The attempts below a node's folder, in order; those without a mark had not begun."""
+    return [load(path.parent, product) for path in sorted(folder.glob(f"a*/{_ATTEMPT}"))]
+
+
+def next_directory(folder: Path) -> Path:
+    """A name for the next attempt's folder that was never used."""
+    used = [int(path.name[1:]) for path in folder.glob("a[0-9]*")]
+    return folder / f"a{max(used, default=0) + 1:02d}"
+
+
+def load(directory: Path, product: Product) -> Attempt:
+    """An attempt from its record; one that was cut short is charged for what its stream shows."""
+    identity = read_json(directory / _ATTEMPT)["identity"]
+    if not (directory / _RESULT).is_file():
+        return Attempt(directory, identity, _spent_so_far(directory, product))
+    result = read_json(directory / _RESULT)
+    return Attempt(
+        directory,
+        identity,
+        Usage(result["usage"]["actions"], result["usage"]["wall_s"]),
+        Status(result["status"]),
+        Reason(**result["reason"]),
+        result["patch"]["tree"] if result["patch"] else None,
+        tuple((name, directory / "outputs" / path.rpartition("/")[2])
+              for name, path in sorted(result["outputs"].items())),
+    )  # fmt: skip
+
+
+def commit(
+    folder: Path, identity: str, tree: str, outputs: dict[str, Path], usage: Usage, **facts: Any
+) -> Committed:
+    """Make a node done, in one atomic write."""
+    files = {
+        name: {"path": path.relative_to(folder).as_posix(), "sha256": file_digest(path)}
+        for name, path in outputs.items()
+    }
+    write_json(
+        folder / _COMMITTED,
+        {
+            "schema": "node/1",
+            "identity": identity,
+            "tree": tree,
+            "outputs": files,
+            "usage": {"actions": usage.actions, "wall_s": usage.wall_s},
+            "facts": facts,
+        },
+    )
+    return Committed(tree, outputs, usage, facts)
+
+
+def committed(folder: Path, identity: str) -> Committed | None:
+    """The node's commit, if it is done and was given the same; its files must be as committed."""
+    path = folder / _COMMITTED
+    if not path.is_file():
+        return None
+    record = read_json(path)
+    if record["identity"] != identity:
+        return None
+    outputs = {name: folder / item["path"] for name, item in record["outputs"].items()}
+    for name, output in outputs.items():
+        if not output.is_file() or file_digest(output) != record["outputs"][name]["sha256"]:
+            raise EopError(
+                "EOP660",
+                f"output '{name}' of a committed node is not what was committed",
+                where=Where(str(output)),
+                hint=f"remove {folder} to run the node again",
+                exit_code=ExitCode.STATE,
+            )
+    return Committed(record["tree"], outputs, Usage(**record["usage"]), record["facts"])
+
+
+def _spent_so_far(directory: Path, product: Product) -> Usage:
+    stdout = directory / "stdout"
+    if not stdout.is_file():
+        return Usage()
+    began = (directory / _ATTEMPT).stat().st_mtime
+    wall_s = max(0.0, stdout.stat().st_mtime - began)
+    return Usage(status.actions(product.parse(stdout)), wall_s)

@@ -1,0 +1,59 @@
+"""Run the pattern of a phase and turn however it ends into the node's result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.locks import LockHeldError, exclusive
+from eop.patterns.dual import Dual
+from eop.patterns.linear import Linear
+from eop.patterns.nodes import Nodes, StoppedError
+from eop.runtime.node import NodeResult, Outcome
+
+if TYPE_CHECKING:
+    from eop.patterns.task import Task
+
+_PATTERNS: dict[str, type[Linear] | type[Dual]] = {"linear": Linear, "dual": Dual}
+
+
+def run(task: Task) -> NodeResult:
+    """Do the work of an agent phase; called again after a kill, it goes on at the last commit.
+
+    Whatever agents do ends in a ``NodeResult``: a result that is not ``completed`` carries, as
+    evidence, the artifacts as far as they had come. ``EopError`` is for faults of the runtime or
+    its configuration, exit LOCKED when another process works on the same node.
+    """
+    try:
+        with exclusive(task.directory / "work" / ".lock"):
+            return _run(task)
+    except LockHeldError as holder:
+        raise EopError(
+            "EOP664",
+            f"another process works on this node: {holder}",
+            where=Where(str(task.directory)),
+            hint="wait for it to end, then run again",
+            exit_code=ExitCode.LOCKED,
+        ) from holder
+
+
+def _run(task: Task) -> NodeResult:
+    if task.phase.pattern not in _PATTERNS:
+        raise EopError(
+            "EOP665",
+            f"phase '{task.phase.id}' has the unknown pattern '{task.phase.pattern}'",
+            hint=f"known patterns: {', '.join(_PATTERNS)}",
+            exit_code=ExitCode.PROTOCOL,
+        )
+    pattern = _PATTERNS[task.phase.pattern](Nodes(task))
+    try:
+        result = pattern.run()
+    except StoppedError as stopped:
+        evidence = pattern.artifacts(stopped.tree) if stopped.tree else {}
+        return NodeResult(stopped.outcome, stopped.reason, evidence, pattern.nodes.usage)
+    absent = [out.name for out in task.phase.outputs if out.name not in result.artifacts]
+    if absent:
+        reason = f"outputs were not left: {', '.join(absent)}"
+        return replace(result, outcome=Outcome.FAILED, reason=reason)
+    return result
