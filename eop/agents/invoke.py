@@ -79,7 +79,7 @@ def _require_capabilities(product: Product, request: Request) -> None:
     beyond = sorted(set(request.capabilities) - product.capabilities)
     if beyond:
         raise EopError(
-            "EOP640",
+            "EOP865",
             f"product '{product.name}' cannot be held to: {', '.join(beyond)}",
             hint=f"it knows: {', '.join(sorted(product.capabilities))}",
         )
@@ -123,7 +123,7 @@ def _run(product: Product, request: Request, space: Workspace, start: dict[str, 
         over = _count_until_end(guard, product, folder / "stdout", limits.actions)
         said = guard.stderr.read().decode(errors="replace") if guard.stderr else ""
     if guard.returncode:
-        raise EopError("EOP641", f"the supervisor of an agent failed: {said.strip()}")
+        raise EopError("EOP866", f"the supervisor of an agent failed: {said.strip()}")
     report = read_json(folder / "exit.json")
     stop = "actions" if over and report.get("stop") == "caller" else report.get("stop")
     return _Ended(

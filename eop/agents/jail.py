@@ -91,7 +91,7 @@ def choose(isolation: Isolation | str, *, trusted: bool) -> Jail:
     best = detect()
     if best is Level.NONE and (policy is Isolation.REQUIRE or not trusted):
         raise EopError(
-            "EOP630",
+            "EOP860",
             "this machine has no jail for agents: neither bubblewrap nor Landlock works",
             hint="install bubblewrap (apt install bubblewrap) and allow user namespaces, or use a "
             "kernel with Landlock (5.13 or later); 'isolation: off' runs without, at your risk",
@@ -157,7 +157,7 @@ def _landlock(
         root = _below(path, [*read, *write])
         if root is not None:
             raise EopError(
-                "EOP631",
+                "EOP861",
                 f"{path} must stay hidden but lies below {root}, which the command may read",
                 hint="install bubblewrap, or move the project out of that folder",
                 exit_code=ExitCode.ENVIRONMENT,

@@ -73,7 +73,7 @@ def diff(store: Path, base: str, tree: str) -> bytes:
     )  # fmt: skip
     if apply_to_tree(store, base, patch) != tree:
         raise EopError(
-            "EOP611", f"the patch of {base[:12]}..{tree[:12]} does not lead back to its tree"
+            "EOP852", f"the patch of {base[:12]}..{tree[:12]} does not lead back to its tree"
         )
     return patch
 
@@ -95,7 +95,7 @@ def apply_to_tree(store: Path, base: str, patch: bytes) -> str:
             git(store, "apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, env=env)
         except EopError as error:
             raise EopError(
-                "EOP612",
+                "EOP853",
                 f"the patch does not apply: {error.message}",
                 hint="it was made against another snapshot of the target, or was edited",
                 exit_code=ExitCode.DATA,
@@ -135,7 +135,7 @@ def apply(base: Path, patch: bytes, to: Path) -> None:
     """
     if to.exists():
         raise EopError(
-            "EOP613", "the directory exists already", where=Where(str(to)), exit_code=ExitCode.STATE
+            "EOP854", "the directory exists already", where=Where(str(to)), exit_code=ExitCode.STATE
         )
     to.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
@@ -179,7 +179,7 @@ def git(
     )
     if done.returncode:
         said = re.sub(r"\s+", " ", done.stderr.decode(errors="replace")).strip()
-        raise EopError("EOP610", f"git {arguments[0]}: {said}", where=Where(str(store)))
+        raise EopError("EOP851", f"git {arguments[0]}: {said}", where=Where(str(store)))
     return done.stdout
 
 

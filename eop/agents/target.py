@@ -54,12 +54,12 @@ def load(path: Path) -> Target:
         data = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as error:
         raise EopError(
-            "EOP601", f"cannot read the target: {error}", where=where, exit_code=ExitCode.CONFIG
+            "EOP850", f"cannot read the target: {error}", where=where, exit_code=ExitCode.CONFIG
         ) from error
     wrong = problems(data, _SCHEMA)
     if wrong:
         raise EopError(
-            "EOP601",
+            "EOP850",
             "; ".join(wrong),
             where=where,
             hint="keys: name, snapshot, editable",

@@ -74,7 +74,7 @@ def create(
         directory.mkdir(parents=True)
     except FileExistsError:
         raise EopError(
-            "EOP620", "an attempt's folder is never reused", where=Where(str(directory))
+            "EOP855", "an attempt's folder is never reused", where=Where(str(directory))
         ) from None
     patch.export(store, tree, space.tree)
     _commit_once(space.tree)
@@ -115,5 +115,5 @@ def _commit_once(tree: Path) -> None:
         )  # fmt: skip
         if done.returncode:
             raise EopError(
-                "EOP621", f"git {arguments[0]}: {done.stderr.strip()}", where=Where(str(tree))
+                "EOP856", f"git {arguments[0]}: {done.stderr.strip()}", where=Where(str(tree))
             )

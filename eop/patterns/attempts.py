@@ -120,7 +120,7 @@ def committed(folder: Path, identity: str) -> Committed | None:
     for name, output in outputs.items():
         if not output.is_file() or file_digest(output) != record["outputs"][name]["sha256"]:
             raise EopError(
-                "EOP660",
+                "EOP880",
                 f"output '{name}' of a committed node is not what was committed",
                 where=Where(str(output)),
                 hint=f"remove {folder} to run the node again",

@@ -11,7 +11,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json, write_json
 from eop.patterns import verdict
 from eop.patterns.deliver import deliver
-from eop.patterns.nodes import StoppedError, expected
+from eop.patterns.nodes import StoppedError, expected, schema_of
 from eop.patterns.verdict import Verdict
 from eop.protocol.model import Review
 from eop.runtime.node import NodeResult, Outcome
@@ -64,7 +64,7 @@ class Dual:
             if ruling is not Verdict.FIX:
                 return ruling
             self.tree = self._fix(number)
-        raise EopError("EOP663", "a review needs at least one round", exit_code=ExitCode.PROTOCOL)
+        raise EopError("EOP883", "a review needs at least one round", exit_code=ExitCode.PROTOCOL)
 
     def _review_round(self, number: int, *, last: bool) -> Verdict:
         nodes = self.nodes
@@ -74,11 +74,11 @@ class Dual:
             self.tree,
             mode=Mode.READ_ONLY,
             inputs=self._material(),
-            outputs=[Expected(_REVIEW, verdict.REVIEW_FILE, verdict.FINDINGS_SCHEMA)],
+            outputs=[Expected(_REVIEW, verdict.REVIEW_FILE, self._schema())],
             turn=number,
         )
-        reported = read_json(done.outputs[_REVIEW])["findings"]
-        self.findings = verdict.merge(self.findings, reported)
+        review = read_json(done.outputs[_REVIEW])
+        self.findings = verdict.merge(self.findings, review["findings"])
         passed = check.facts["passed"] if check else None
         ruling = verdict.judge(
             self.findings, until=self.review.until, check_passed=passed, last_round=last
@@ -91,7 +91,7 @@ class Dual:
                 "worst_open": verdict.worst_open(self.findings),
                 "reviewer": done.facts["product"],
                 "check": _check_record(check),
-                "findings": reported,
+                **review,
             }
         )
         return ruling
@@ -119,6 +119,12 @@ class Dual:
             given["findings"] = nodes.keep("findings.json", canonical_json(self.findings))
         return given
 
+    def _schema(self) -> dict[str, Any]:
+        """What a reviewer leaves: by the schema of the phase's output ``review``, if it names one."""
+        declared = next((o for o in self.nodes.task.phase.outputs if o.name == _REVIEW), None)
+        schema = schema_of(self.nodes.task, declared.schema) if declared else None
+        return schema or verdict.REVIEW_SCHEMA
+
     def _review_file(self) -> dict[str, Path]:
         if not self.rounds:
             return {}
@@ -134,9 +140,9 @@ class Dual:
         return {_REVIEW: path}
 
     def _still_open(self) -> str:
-        titles = [f["title"] for f in self.findings if f["status"] == "open"]
+        claims = [f["claim"] for f in self.findings if f["status"] == verdict.OPEN]
         failed = self.check is not None and not self.check.facts["passed"]
-        return "; ".join([*titles, *(["the check failed"] if failed else [])])
+        return "; ".join([*claims, *(["the check failed"] if failed else [])])
 
 
 def _check_record(check: Committed | None) -> dict[str, Any] | None:

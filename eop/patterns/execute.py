@@ -30,7 +30,7 @@ def run(task: Task) -> NodeResult:
             return _run(task)
     except LockHeldError as holder:
         raise EopError(
-            "EOP664",
+            "EOP884",
             f"another process works on this node: {holder}",
             where=Where(str(task.directory)),
             hint="wait for it to end, then run again",
@@ -41,7 +41,7 @@ def run(task: Task) -> NodeResult:
 def _run(task: Task) -> NodeResult:
     if task.phase.pattern not in _PATTERNS:
         raise EopError(
-            "EOP665",
+            "EOP885",
             f"phase '{task.phase.id}' has the unknown pattern '{task.phase.pattern}'",
             hint=f"known patterns: {', '.join(_PATTERNS)}",
             exit_code=ExitCode.PROTOCOL,

@@ -263,17 +263,18 @@ def expected(task: Task, skip: Sequence[str] = ()) -> list[Expected]:
     """The files that a task's agents must leave: outputs less patch, experiment, ``skip``."""
     made = {EXPERIMENT_OUTPUT, *skip}
     return [
-        Expected(output.name, output.file, _schema(task, output.schema))
+        Expected(output.name, output.file, schema_of(task, output.schema))
         for output in task.phase.outputs
         if not output.patch and output.name not in made
     ]
 
 
-def _schema(task: Task, name: str | None) -> dict[str, Any] | None:
+def schema_of(task: Task, name: str | None) -> dict[str, Any] | None:
+    """A schema of the task by name; ``EopError`` when there is none of this name."""
     if name is None:
         return None
     if name not in task.schemas:
-        raise EopError("EOP661", f"phase '{task.phase.id}' names the unknown schema '{name}'")
+        raise EopError("EOP881", f"phase '{task.phase.id}' names the unknown schema '{name}'")
     return task.schemas[name]
 
 
@@ -281,6 +282,6 @@ def _passed(report: Path) -> bool:
     passed = read_json(report).get("passed")
     if not isinstance(passed, bool):
         raise EopError(
-            "EOP662", "a check's report must hold a boolean 'passed'", where=Where(str(report))
+            "EOP882", "a check's report must hold a boolean 'passed'", where=Where(str(report))
         )
     return passed

@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SEVERITIES = ("note", "minor", "major", "critical")
+SEVERITIES = ("info", "minor", "major", "critical")
 REVIEW_FILE = "review.json"
-FINDINGS_SCHEMA: dict[str, Any] = {
+OPEN, RESOLVED = "open", "resolved"
+REVIEW_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["findings"],
+    "required": ["findings", "summary"],
     "properties": {
+        "summary": {"type": "string", "minLength": 1},
         "findings": {
             "type": "array",
             "items": {
                 "type": "object",
                 "additionalProperties": False,
-                "required": ["id", "severity", "status", "title", "detail"],
+                "required": ["id", "severity", "claim", "evidence", "status"],
                 "properties": {
                     "id": {"type": "string", "minLength": 1},
                     "severity": {"enum": list(SEVERITIES)},
-                    "status": {"enum": ["open", "fixed"]},
-                    "title": {"type": "string", "minLength": 1},
-                    "detail": {"type": "string"},
+                    "status": {"enum": [OPEN, RESOLVED]},
+                    "claim": {"type": "string", "minLength": 1},
+                    "evidence": {"type": "string", "minLength": 1},
                     "file": {"type": "string"},
                     "line": {"type": "integer", "minimum": 1},
                 },
@@ -50,19 +52,19 @@ class Verdict(StrEnum):
 def merge(ledger: Iterable[Finding], reported: Iterable[Finding]) -> list[Finding]:
     """All findings so far with their latest state, in order of first report.
 
-    A finding stays open until a later review calls it fixed: silence closes nothing. Within one
-    review an open report of an id outweighs a fixed one.
+    A finding stays open until a later review calls it resolved: silence closes nothing. Within one
+    review an open report of an id outweighs a resolved one.
     """
     merged = {finding["id"]: finding for finding in ledger}
     news = list(reported)
-    merged |= {finding["id"]: finding for finding in news if finding["status"] == "fixed"}
-    merged |= {finding["id"]: finding for finding in news if finding["status"] == "open"}
+    merged |= {finding["id"]: finding for finding in news if finding["status"] == RESOLVED}
+    merged |= {finding["id"]: finding for finding in news if finding["status"] == OPEN}
     return list(merged.values())
 
 
 def worst_open(findings: Iterable[Finding]) -> str | None:
     """The highest severity among open findings; ``None`` when none is open."""
-    ranks = [SEVERITIES.index(f["severity"]) for f in findings if f["status"] == "open"]
+    ranks = [SEVERITIES.index(f["severity"]) for f in findings if f["status"] == OPEN]
     return SEVERITIES[max(ranks)] if ranks else None
 
 

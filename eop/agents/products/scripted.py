@@ -71,7 +71,7 @@ def load(playbook: Path, schema: Mapping[str, Any]) -> Scripted:
         faults = [f"edits: {path} does not exist" for path in gone]
     if faults:
         raise EopError(
-            "EOP650",
+            "EOP870",
             "the playbook is wrong: " + "; ".join(faults),
             where=Where(str(playbook)),
             hint="its keys are described in config/schemas/playbook.schema.yaml",
@@ -90,7 +90,7 @@ def _read(playbook: Path) -> Any:
         return yaml.safe_load(playbook.read_text())
     except (OSError, yaml.YAMLError) as error:
         raise EopError(
-            "EOP650",
+            "EOP870",
             f"cannot read the playbook: {error}",
             where=Where(str(playbook)),
             exit_code=ExitCode.CONFIG,

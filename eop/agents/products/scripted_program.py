@@ -145,12 +145,13 @@ def review(player: Player, value: dict[str, Any]) -> str:
     findings += [_listed(item) for item in value.get("findings", []) if _still_there(item)]
     reported = {finding["id"] for finding in findings}
     earlier = player.read_input("findings") if "findings" in player.inputs else []
-    fixed = [
-        {**item, "status": "fixed"}
+    resolved = [
+        {**item, "status": "resolved"}
         for item in earlier
         if item["status"] == "open" and item["id"] not in reported
     ]
-    return player.leave("review", _json({"findings": [*findings, *fixed]}))
+    summary = f"{len(findings)} open, {len(resolved)} resolved since the last round"
+    return player.leave("review", _json({"summary": summary, "findings": [*findings, *resolved]}))
 
 
 def report(player: Player, value: dict[str, Any]) -> str:
@@ -230,8 +231,8 @@ def _check_findings(player: Player) -> list[dict[str, Any]]:
             "id": f"check-{item['id']}",
             "severity": "critical",
             "status": "open",
-            "title": f"{item['id']} {item['title']}: {item['status']}",
-            "detail": _measured(item),
+            "claim": f"{item['id']} {item['title']}: {item['status']}",
+            "evidence": _measured(item),
         }
         for item in check["invariants"]
         if item["status"] != "passed"
@@ -246,7 +247,7 @@ def _measured(item: dict[str, Any]) -> str:
 
 def _listed(item: dict[str, Any]) -> dict[str, Any]:
     finding = {key: value for key, value in item.items() if key != "unless_fixed"}
-    return {"detail": "", **finding, "status": "open"}
+    return {**finding, "status": "open"}
 
 
 def _still_there(item: dict[str, Any]) -> bool:
