@@ -1,0 +1,181 @@
+"""verify: an honest run has no findings, and every planted fault is one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from research_run import Run, research
+
+from eop.core.files import read_json, write_json
+from eop.protocol.model import Budget
+from eop.runtime.events import GENESIS, Event
+from eop.runtime.lifecycle import outcome
+from eop.runtime.node import Instance, Usage
+from eop.runtime.trace import encode
+from eop.runtime.verify import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run in the middle of its branches, with the outcome files that its jobs leave."""
+    run = Run(tmp_path)
+    run.to_branches()
+    run.do("it01_p01_implement")
+    write_outcomes(run)
+    return run
+
+
+def write_outcomes(run: Run) -> None:
+    state = run.trace.state()
+    for key in (*state.nodes, *state.gates):
+        instance = Instance.parse(key)
+        write_json(run.folder / instance.directory / "outcome.json", outcome(state, instance))
+
+
+def rewrite(run: Run, events: list[Event]) -> None:
+    """Replace the trace by a perfect chain of these events, past the state machine."""
+    for path in run.trace.directory.iterdir():
+        path.unlink()
+    before = GENESIS
+    for seq, event in enumerate(events, start=1):
+        chained = replace(event, seq=seq, prev=before)
+        (run.trace.directory / f"{seq:08d}.json").write_bytes(encode(chained))
+        before = chained.digest
+
+
+def findings(run: Run) -> list[str]:
+    return verify(run.root, run.name)
+
+
+def test_an_honest_run_has_none(run: Run) -> None:
+    assert findings(run) == []
+
+
+def test_a_changed_artifact(run: Run) -> None:
+    (run.folder / "it01/propose/artifacts/proposals.json").write_text("[]")
+    assert findings(run) == [
+        "it01_propose: artifact 'proposals' is not what was committed: "
+        "runs/r1/it01/propose/artifacts/proposals.json"
+    ]
+
+
+def test_a_missing_artifact(run: Run) -> None:
+    (run.folder / "it01/p01/implement/artifacts/implement.md").unlink()
+    assert "is missing" in findings(run)[0]
+
+
+def test_an_artifact_replaced_by_a_link(run: Run) -> None:
+    path = run.folder / "it01/propose/artifacts/proposals.json"
+    path.rename(run.root / "copy.json")
+    path.symlink_to(run.root / "copy.json")
+    assert "is not what was committed" in findings(run)[0]
+
+
+def test_another_plan(run: Run) -> None:
+    write_json(run.folder / "plan.json", research(version="2").to_json())
+    assert "not this one" in findings(run)[0]
+    (run.folder / "plan.json").write_text('{"name": "research"}')
+    assert "is not a plan" in findings(run)[0]
+    (run.folder / "plan.json").unlink()
+    assert findings(run) == ["plan.json: file is missing"]
+
+
+def test_a_plan_that_is_no_object(run: Run) -> None:
+    (run.folder / "plan.json").write_text("[]")
+    assert "is not a plan" in findings(run)[0]
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_a_removed_event(run: Run, number: int) -> None:
+    (run.trace.directory / f"{number:08d}.json").unlink()
+    assert findings(run)[0].startswith(f"trace is broken at {number:08d}.json")
+
+
+def test_a_removed_tail(run: Run) -> None:
+    last = max(run.trace.directory.glob("*.json"))
+    last.unlink()
+    assert findings(run) == ["it01/p01/implement/outcome.json does not say what the trace says"]
+
+
+def test_an_edited_event(run: Run) -> None:
+    path = run.trace.directory / "00000003.json"
+    value = json.loads(path.read_bytes())
+    value["data"]["usage"]["actions"] = 1
+    path.chmod(0o644)
+    path.write_text(json.dumps(value))
+    assert "it was edited" in findings(run)[0]
+
+
+def test_a_gate_that_was_not_open(run: Run) -> None:
+    rewrite(run, [e for e in run.trace.events() if not e.type.startswith("gate_")])
+    assert "gate it01_confirm is closed" in findings(run)[0]
+
+
+def test_events_in_another_order(run: Run) -> None:
+    events = list(run.trace.events())
+    events[1], events[2] = events[2], events[1]
+    rewrite(run, events)
+    assert "is not open" in findings(run)[0]
+
+
+def test_an_event_that_was_put_in(run: Run) -> None:
+    events = list(run.trace.events())
+    rewrite(run, [*events, replace(events[-1], type="loop_continued", data={"iteration": 2})])
+    assert "may not begin" in findings(run)[0]
+
+
+def test_an_approval_that_nobody_gave(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.do("it01_investigate")
+    view = run.advance().waiting[0]
+    answer = {"gate": "it01_confirm", "digest": view.digest, "by": "a person", "reason": ""}
+    run.trace.append("gate_approved", answer)
+    assert findings(run) == [
+        f"gate it01_confirm is approved, and its sentinel is missing: {view.approve.name}"
+    ]
+
+
+def test_an_overspent_budget(tmp_path: Path) -> None:
+    run = Run(tmp_path, research(budget=Budget(actions=10)))
+    run.do("it01_investigate", usage=Usage(14, 1.0))
+    assert findings(run) == ["spent 14 actions, the run's budget is 10"]
+
+
+def test_a_node_entered_beyond_the_budget(run: Run) -> None:
+    poor = replace(run.plan, budget=Budget(actions=15))
+    write_json(run.folder / "plan.json", poor.to_json())
+    first, *rest = run.trace.events()
+    started = replace(first, data={**first.data, "plan": poor.digest})
+    rewrite(run, [started, *rest])
+    # Its gates' digests cover the plan: the forgery is found there, before the budget.
+    assert "shows other content" in findings(run)[0]
+
+
+def test_an_outcome_file_that_lies(run: Run) -> None:
+    path = run.folder / "it01/investigate/outcome.json"
+    write_json(path, {**read_json(path), "outcome": "failed"})
+    assert findings(run) == ["it01/investigate/outcome.json does not say what the trace says"]
+    path.write_text("{")
+    assert "not valid JSON" in findings(run)[0]
+
+
+def test_an_outcome_file_of_nobody(run: Run) -> None:
+    write_json(run.folder / "it01/p02/train/outcome.json", {})
+    assert findings(run) == ["it01/p02/train/outcome.json: the trace knows no such node"]
+
+
+def test_workspaces_are_not_read(run: Run) -> None:
+    write_json(run.folder / "it01/propose/work/a1/outcome.json", {})
+    write_json(run.folder / "it01/propose/work/outcome.json", {})
+    assert findings(run) == []
+
+
+def test_a_trace_of_another_run(run: Run) -> None:
+    run.folder.rename(run.root / "runs/other")
+    assert verify(run.root, "other")[0] == "the trace is that of run 'r1'"
