@@ -69,8 +69,8 @@ class Block(nn.Module):
 
         scores = q @ k.transpose(-1, -2) + self.bias(buckets)[:, None]  # [B, H, W, W]
         # The divisor is N, never the width of this batch: a user's output has no batch mates.
-        attention = (functional.silu(scores) / self.width).tril()
-        mixed = (attention @ v).transpose(1, 2).reshape(batch, width, -1)  # [B, W, H * dv]
+        attention = functional.silu(scores).tril()
+        mixed = (attention @ (v / self.width)).transpose(1, 2).reshape(batch, width, -1)  # [B, W, H * dv]
         gated = u * functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
         added: Tensor = self.out(self.dropout(gated))
         return x + added
