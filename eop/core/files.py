@@ -35,10 +35,14 @@ def write_text(path: Path, content: str) -> None:
     write_bytes(path, content.encode())
 
 
+def dumps(value: Any) -> str:
+    """Readable JSON text: sorted keys, two spaces, final newline; NaN is refused."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Write readable JSON (sorted keys, two spaces, final newline) atomically."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n")
+    """Write ``dumps(value)`` atomically."""
+    write_text(path, dumps(value))
 
 
 def write_if_changed(path: Path, content: str) -> bool:

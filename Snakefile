@@ -1,0 +1,42 @@
+"""RankEvolve: evolve a ranking model by auto-research that can be trusted.
+
+`snakemake --cores 2` runs the protocol of config/config.yaml up to the next human gate and says
+what to read and what to touch. The same command goes on from there.
+"""
+
+from eop.driver.workflow import open_flow
+
+
+configfile: "config/config.yaml"
+
+
+# In the main process: check config and protocol, take the run lock, turn what people decided into
+# events, compile the frontier. In job processes: include what the main process compiled.
+flow = open_flow(workflow, config)
+
+
+include: "rules/data.smk"
+include: "rules/protocol.smk"
+include: "rules/train.smk"
+include: "rules/evaluate.smk"
+include: "rules/record.smk"
+include: "rules/report.smk"
+
+
+def frontier_targets(wildcards):
+    flow.guard(workflow)
+    return TARGETS
+
+
+rule all:
+    default_target: True
+    input:
+        frontier_targets,
+
+
+onsuccess:
+    flow.close()
+
+
+onerror:
+    flow.close()

@@ -1,0 +1,46 @@
+"""`eop`: the command line. Every command has an example in its --help."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from eop.cli.gate import gate
+from eop.cli.inspect import leaderboard, status, verify
+from eop.cli.protocol import check, compile_
+from eop.cli.run import demo, reproduce, run
+from eop.core.errors import EopError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rankevolve", prog_name="eop")
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="Top folder of the project.  [default: the current folder]",
+)
+@click.pass_context
+def cli(context: click.Context, project: Path) -> None:
+    """Evolve a ranking model by auto-research that you can trust.
+
+    \b
+    Exit status: 0 done · 2 usage · 3 a gate waits for you · 4 protocol · 5 config
+                 6 data · 7 state · 8 another run is active · 9 environment · 1 anything else
+    """  # noqa: D301 - \b is click's mark for text that keeps its lines
+    context.obj = project.resolve()
+
+
+for command in (check, compile_, run, status, gate, verify, leaderboard, reproduce, demo):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; an ``EopError`` becomes its message and its exit status."""
+    try:
+        cli()
+    except EopError as error:
+        click.echo(str(error), err=True)
+        sys.exit(int(error.exit_code))

@@ -1,0 +1,5 @@
+"""``python -m eop.cli``: the same as the command ``eop``."""
+
+from eop.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+
+from eop import protocol
+from eop.core.errors import EopError, ExitCode
+from eop.project.config import read_raw, resolve
+from eop.project.project import Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+run_option = click.option(
+    "--run", "run_name", help="Name of the run.  [default: the config's, or the only one]"
+)
+config_option = click.option(
+    "--config",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a key of the workflow config; may be repeated.",
+)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as readable JSON."""
+    click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+
+def overrides(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Parse KEY=VALUE options as Snakemake's --config does: values are YAML scalars."""
+    values = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator:
+            raise click.UsageError(f"--config needs KEY=VALUE, not '{pair}'")
+        values[key] = yaml.safe_load(value)
+    return values
+
+
+def open_project(root: Path, run_name: str | None) -> Project:
+    """The project of a run that has been started.
+
+    Without a name: the config's run when it exists, else the only run there is. Raises
+    ``EopError`` (EOP612) when that leaves none or several.
+    """
+    runs = sorted(path.parent.name for path in (root / "runs").glob("*/plan.json"))
+    if run_name is None:
+        raw = read_raw(root)
+        plan = protocol.load(root / raw["protocol"], root=root)
+        run_name = resolve(root, raw, plan.name).run
+        if run_name not in runs and len(runs) == 1:
+            run_name = runs[0]
+    if run_name not in runs:
+        known = ", ".join(runs) if runs else "none has been started"
+        raise EopError(
+            "EOP612",
+            f"no run '{run_name}' in {root} (runs: {known})",
+            hint="start one with `eop run`, or name one with --run",
+            exit_code=ExitCode.STATE,
+        )
+    return Project.of_run(root, run_name)

@@ -1,0 +1,58 @@
+"""`eop status`, `eop verify` and `eop leaderboard`: look, change nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from eop.cli.common import json_option, open_project, print_json, run_option
+from eop.core.errors import ExitCode
+from eop.driver.loop import position_of
+from eop.report import leaderboard_json, leaderboard_text, status_json, status_text
+from eop.runtime.verify import verify as verify_run
+
+
+@click.command(epilog="Example: eop status --json")
+@run_option
+@json_option
+@click.pass_obj
+def status(root: Path, run_name: str | None, as_json: bool) -> None:
+    """Where a run stands: phases, branches, gates that wait, what is spent."""
+    project = open_project(root, run_name)
+    position = position_of(project)
+    if as_json:
+        print_json(status_json(project, position))
+    else:
+        click.echo(status_text(project, position), nl=False)
+
+
+@click.command(epilog="Example: eop verify --run hstu-evolve-ml-100k")
+@run_option
+@json_option
+@click.pass_obj
+def verify(root: Path, run_name: str | None, as_json: bool) -> None:
+    """Derive the run again from its trace and its artifacts, and name all that disagrees."""
+    project = open_project(root, run_name)
+    findings = verify_run(root, project.run)
+    if as_json:
+        print_json({"run": project.run, "findings": findings})
+    elif findings:
+        for finding in findings:
+            click.echo(finding, err=True)
+    else:
+        click.echo(f"{project.run}: the trace, the artifacts and the gates agree")
+    if findings:
+        sys.exit(int(ExitCode.STATE))
+
+
+@click.command(epilog="Example: eop leaderboard --json")
+@json_option
+@click.pass_obj
+def leaderboard(root: Path, as_json: bool) -> None:
+    """All entries, best first; failed and rejected ones are rows too."""
+    if as_json:
+        print_json(leaderboard_json(root))
+    else:
+        click.echo(leaderboard_text(root), nl=False)

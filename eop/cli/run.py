@@ -1,0 +1,70 @@
+"""`eop run`, `eop reproduce` and `eop demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from eop.cli.common import config_option, json_option, overrides, print_json
+from eop.core.errors import ExitCode
+from eop.driver.demo import play
+from eop.driver.loop import run_until_still
+from eop.functions.reproduce import reproduce as reproduce_entry
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: eop run --cores 2 --config dataset=ml-100k --config data_dir=../ml-100k",
+)
+@click.option("--cores", type=click.IntRange(min=1), default=2, show_default=True)
+@config_option
+@click.argument("snakemake_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple[str, ...]) -> None:
+    """Call Snakemake until the run stands still.
+
+    Ends with status 3 when a gate waits for you, 0 when the run has ended. Further options go to
+    Snakemake as they are (after --).
+    """
+    position = run_until_still(root, overrides(pairs), cores=cores, extra=snakemake_options)
+    if position.waiting:
+        sys.exit(int(ExitCode.GATE_CLOSED))
+    if position.ended not in ("completed", "rejected"):
+        click.echo(f"the run stopped: {position.ended or position.frontier.reason}", err=True)
+        sys.exit(int(ExitCode.FAILURE))
+
+
+@click.command(epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base")
+@click.argument("entry", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--threads", type=click.IntRange(min=1), help="[default: as recorded]")
+@click.option(
+    "--isolation", type=click.Choice(["auto", "require", "off"]), default="auto", show_default=True
+)
+@json_option
+@click.pass_obj
+def reproduce(
+    root: Path, entry: Path, out: Path, threads: int | None, isolation: str, as_json: bool
+) -> None:
+    """Train and judge a leaderboard entry again, and compare with what it recorded.
+
+    Fails when a metric differs by more than the entry's tolerance. This is what the entry's DVC
+    stage runs: dvc repro -f -s --no-run-cache leaderboard/ENTRY/dvc.yaml:reproduce
+    """
+    verdict = reproduce_entry(root, entry.name, out, threads=threads, isolation=isolation)
+    if as_json:
+        print_json({"reproduced": verdict.reproduced, "largest_difference": verdict.largest})
+        return
+    same = "bit for bit" if verdict.identical else f"within {verdict.tolerance:g}"
+    click.echo(f"{entry.name}: reproduced {same} (largest difference {verdict.largest:.2g})")
+
+
+@click.command(epilog="Example: eop demo .demo")
+@click.argument("folder", type=click.Path(path_type=Path), default=".demo")
+@click.option("--cores", type=click.IntRange(min=1), default=2, show_default=True)
+@click.pass_obj
+def demo(root: Path, folder: Path, cores: int) -> None:
+    """Run the demo protocol in a project of its own, answering its gates on your behalf."""
+    play(root, folder.resolve(), cores=cores)

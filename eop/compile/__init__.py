@@ -1,0 +1,1 @@
+"""Plan and state to Snakemake rules: literal, deterministic text with the protocol's lines."""

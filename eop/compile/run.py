@@ -1,0 +1,152 @@
+"""A run's rules: one file per live iteration, ``frontier.smk``, one spec per proposal."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eop.compile.rules import Rule
+from eop.core.files import dumps
+from eop.protocol.model import Gate, Phase
+from eop.runtime.frontier import dependencies
+from eop.runtime.lifecycle import outcome
+from eop.runtime.node import Instance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.project.project import Project
+    from eop.runtime.frontier import Frontier
+    from eop.runtime.state import State
+
+_HEADER = "# Compiled from {source}; edits are overwritten by the next `snakemake`.\n"
+# Generated files lie in runs/<run>/rules/, and `script:` is relative to the file it stands in.
+_SCRIPTS = "../../../scripts/"
+_FALLBACK_MINUTES = 60
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a compilation writes: text by absolute path. Equal plan and state, equal text."""
+
+    files: dict[Path, str]
+
+
+def compile_run(project: Project, state: State, frontier: Frontier) -> Compiled:
+    """The rules of the live iteration, its targets, and what finished iterations left behind.
+
+    Finished iterations are not compiled again: their outcomes stand as source files, so that
+    parsing stays bounded however long a run gets.
+    """
+    files: dict[Path, str] = {}
+    by_iteration: dict[int, list[Instance]] = defaultdict(list)
+    for instance in frontier.instances:
+        by_iteration[instance.iteration].append(instance)
+    for iteration, instances in by_iteration.items():
+        rules = [_rule(project, state, instance) for instance in instances]
+        header = _HEADER.format(source=project.config.protocol)
+        path = project.rules_dir / f"it{iteration:02d}.smk"
+        files[path] = "\n\n".join([header, *(rule.text() for rule in rules)])
+    files |= _specs(project, state)
+    files |= _archive(project, state, live=set(by_iteration))
+    files[project.rules_dir / "frontier.smk"] = _frontier_text(project, frontier)
+    return Compiled(files)
+
+
+def outcome_path(project: Project, instance: Instance) -> str:
+    """A node's outcome file: what Snakemake sees of it. Relative to the root."""
+    return f"runs/{project.run}/{instance.directory}/outcome.json"
+
+
+def spec_path(project: Project, iteration: int, branch: str) -> str:
+    """A proposal's spec: the source file that its branch depends on. Relative to the root."""
+    return f"runs/{project.run}/it{iteration:02d}/{branch}/spec.json"
+
+
+def _rule(project: Project, state: State, instance: Instance) -> Rule:
+    step = project.plan.steps[instance.step]
+    kind = "gate" if isinstance(step, Gate) else "phase"
+    place = f"iteration {instance.iteration}" + (f", {instance.branch}" if instance.branch else "")
+    return Rule(
+        name=instance.key,
+        comment=f"{project.plan.source}:{step.line}  {kind} {step.id}, {place}",
+        inputs=_inputs(project, state, instance),
+        output=outcome_path(project, instance),
+        params={"run": project.run, "node": instance.key, "code": _code(project, step)},
+        log=f"runs/{project.run}/logs/{instance.key}.log",
+        benchmark=f"runs/{project.run}/benchmarks/{instance.key}.tsv",
+        message=f"{step.id} ({place}{_title(state, instance)})",
+        script=f"{_SCRIPTS}{kind}.py",
+        threads=project.config.threads if isinstance(step, Phase) and step.function else 1,
+        minutes=_minutes(step),
+        local=kind == "gate",
+    )
+
+
+def _inputs(project: Project, state: State, instance: Instance) -> tuple[str, ...]:
+    step = project.plan.steps[instance.step]
+    needed = dependencies(project.plan, state, instance)
+    paths = [outcome_path(project, dependency) for dependency in needed]
+    if isinstance(step, Phase) and step.fan_out and instance.branch:
+        paths.append(spec_path(project, instance.iteration, instance.branch))
+    if not needed:
+        paths.append(project.relative(project.split_dir / "manifest.json"))
+    return tuple(paths)
+
+
+def _code(project: Project, step: Phase | Gate) -> str:
+    """Identity of the code that a rule runs: the pinned snapshot for functions, else the plan."""
+    if isinstance(step, Phase) and step.function:
+        return f"snapshot:{project.snapshot.stem}"
+    return f"plan:{project.plan.digest[:16]}"
+
+
+def _title(state: State, instance: Instance) -> str:
+    if instance.branch is None:
+        return ""
+    return f": {state.branches[instance.iteration][instance.branch]}"
+
+
+def _minutes(step: Phase | Gate) -> int:
+    seconds = step.budget.wall_s if isinstance(step, Phase) else None
+    return math.ceil(seconds / 60) + 1 if seconds else _FALLBACK_MINUTES
+
+
+def _specs(project: Project, state: State) -> dict[Path, str]:
+    """One file per proposal, so that a new proposal makes no other one stale."""
+    return {
+        project.root / spec_path(project, iteration, branch): dumps(
+            {"run": project.run, "iteration": iteration, "branch": branch, "title": title}
+        )
+        for iteration, branches in state.branches.items()
+        for branch, title in branches.items()
+    }
+
+
+def _archive(project: Project, state: State, live: set[int]) -> dict[Path, str]:
+    """Outcome files of finished iterations, rewritten from the trace should one be missing."""
+    finished = [Instance.parse(key) for key in state.nodes]
+    return {
+        project.root / outcome_path(project, instance): dumps(outcome(state, instance))
+        for instance in finished
+        if instance.iteration not in live
+    }
+
+
+def _frontier_text(project: Project, frontier: Frontier) -> str:
+    targets = [outcome_path(project, instance) for instance in frontier.instances]
+    published = [
+        instance
+        for instance in frontier.instances
+        if (step := project.plan.steps[instance.step])
+        and isinstance(step, Phase)
+        and step.function == "publish"
+    ]
+    targets += [f"runs/{project.run}/it{i.iteration:02d}/recorded.json" for i in published]
+    lines = [_HEADER.format(source=project.config.protocol), f"RUN = {project.run!r}"]
+    lines.append("TARGETS = [\n" + "".join(f"    {target!r},\n" for target in targets) + "]")
+    rows = [outcome_path(project, instance) for instance in published]
+    lines.append("PUBLISHED = [\n" + "".join(f"    {row!r},\n" for row in rows) + "]")
+    return "\n".join(lines) + "\n"

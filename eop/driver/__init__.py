@@ -1,0 +1,1 @@
+"""From frontier to Snakemake and back: preparing a run, executing nodes, the run loop."""

@@ -1,0 +1,136 @@
+"""An agent phase: gather what its agents are told and given, and run its pattern."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eop.agents import target as targets
+from eop.agents.products import scripted
+from eop.core.files import write_json
+from eop.functions.artifacts import EXPERIMENT_FILE
+from eop.functions.branches import branch_end
+from eop.functions.candidate import check_tree
+from eop.functions.lineage import start
+from eop.functions.trees import candidate_tree, snapshot_tree
+from eop.knowledge import tried_text
+from eop.patterns import Task, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from eop.agents.contract import Product
+    from eop.functions.context import Context
+    from eop.runtime.node import NodeResult
+
+
+def run_agents(context: Context) -> NodeResult:
+    """Run the phase's pattern on a fresh tree of the champion; the outputs are in ``artifacts/``."""
+    project, at = context.project, context.instance
+    proposal = context.artifacts.proposal(at.iteration, at.branch) if at.branch else None
+    return run(
+        Task(
+            run=project.run,
+            node=at.key,
+            phase=context.phase,
+            prompt=_prompt(context, proposal),
+            base=_base(context),
+            snapshot=snapshot_tree(project),
+            directory=context.directory,
+            products=_products(context),
+            jail=context.jail,
+            target=targets.load(
+                project.root / "config" / "targets" / f"{project.plan.target}.yaml"
+            ),
+            iteration=at.iteration,
+            inputs=_inputs(context),
+            schemas=_schemas(project.root / "config" / "schemas"),
+            item={**proposal, "slug": proposal["id"]} if proposal else None,
+            check=(lambda tree, out: check_tree(context, tree, out))
+            if context.phase.check
+            else None,
+            hidden=(project.root / "gates", project.split_dir),
+        )
+    )
+
+
+def _prompt(context: Context, proposal: dict[str, Any] | None) -> str:
+    """The phase's body, and the few facts that bear on it: nothing else of the protocol."""
+    parts = [context.phase.body]
+    if proposal is not None:
+        text = json.dumps(proposal, indent=2, ensure_ascii=False)
+        parts.append(f"## The proposal\n\n```json\n{text}\n```")
+    if _proposes(context):
+        parts.append(tried_text(context.root))
+    feedback = context.state.feedback.get((context.instance.iteration, context.phase.id))
+    if feedback is not None:
+        reason = feedback or "(no reason was given)"
+        parts.append(f"## Why the last version was rejected\n\n{reason}")
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
+def _proposes(context: Context) -> bool:
+    """Whether this phase leaves the list that opens the branches."""
+    lists = {p.fan_out.artifact for p in context.project.plan.phases if p.fan_out}
+    return any(output.name in lists for output in context.phase.outputs)
+
+
+def _base(context: Context) -> Path:
+    """The champion's tree with its experiment config at the top, as agents get it."""
+    champion = start(context.project, context.state, context.instance.iteration)
+    tree = context.work / "base"
+    if not tree.is_dir():
+        draft = context.work / ".base"
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.copytree(candidate_tree(context.project, champion.patch), draft)
+        shutil.copyfile(champion.experiment, draft / EXPERIMENT_FILE)
+        draft.rename(tree)
+    return tree
+
+
+def _inputs(context: Context) -> dict[str, Path]:
+    """Committed artifacts of the phases that this one builds on, and plain facts as JSON."""
+    project, at = context.project, context.instance
+    found = {"data": project.split_dir / "manifest.json"}
+    for phase in project.plan.phases:
+        if context.phase.id not in project.plan.descendants(phase.id) or phase is context.phase:
+            continue
+        for output in phase.outputs:
+            path = context.artifacts.named(output.name, at.iteration, at.branch)
+            if path is not None:
+                found[output.name] = path
+    if "failed" in context.phase.on_branch and at.branch:
+        found["branch"] = _branch_facts(context)
+    return found
+
+
+def _branch_facts(context: Context) -> Path:
+    """How the branch went so far, step by step."""
+    assert context.instance.branch is not None
+    end = branch_end(
+        context.project, context.state, context.instance.iteration, context.instance.branch
+    )
+    steps = {
+        name: {"outcome": str(node.status), "reason": node.reason}
+        for name, node in end.steps.items()
+    }
+    path = context.work / "branch.json"
+    write_json(path, {"outcome": end.outcome, "reason": end.reason, "steps": steps})
+    return path
+
+
+def _products(context: Context) -> Mapping[str, Product]:
+    schema = yaml.safe_load((context.root / "config/schemas/playbook.schema.yaml").read_text())
+    return {scripted.NAME: scripted.load(context.project.playbook, schema)}
+
+
+def _schemas(folder: Path) -> dict[str, dict[str, Any]]:
+    suffix = ".schema.yaml"
+    return {
+        path.name.removesuffix(suffix): yaml.safe_load(path.read_text())
+        for path in sorted(folder.glob(f"*{suffix}"))
+    }

@@ -1,0 +1,40 @@
+"""The last words of a call: what the run waits for and how to answer, or how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eop.project.project import Project
+    from eop.runtime.advance import GateView, Position
+
+
+def closing_lines(project: Project, position: Position) -> list[str]:
+    """One block of text per gate that waits, and one when the run has ended."""
+    lines = [_gate(project, gate) for gate in position.waiting]
+    if position.ended:
+        lines.append(_end(project, position.ended))
+    return lines
+
+
+def _gate(project: Project, gate: GateView) -> str:
+    title = f"GATE CLOSED: {gate.instance.step} (iteration {gate.instance.iteration})"
+    lines = [
+        title,
+        f"  read  {project.relative(gate.request)}",
+        f"  yes   touch {project.relative(gate.approve)}",
+        f"  no    touch {project.relative(gate.reject)}",
+        "  then run the same command again. Text in the file is kept as the reason.",
+    ]
+    lines += [f"  note  {problem}" for problem in gate.problems]
+    return "\n".join(lines)
+
+
+def _end(project: Project, reason: str) -> str:
+    return "\n".join(
+        [
+            f"RUN ENDED: {reason}",
+            f"  report       {project.relative(project.run_dir / 'report.html')}",
+            "  leaderboard  eop leaderboard",
+        ]
+    )

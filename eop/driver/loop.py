@@ -1,0 +1,68 @@
+"""`eop run`: call Snakemake until the frontier stands still."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from eop.core.errors import EopError, ExitCode
+from eop.driver.workflow import load_project
+from eop.project.config import read_raw
+from eop.runtime.advance import advance
+from eop.runtime.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from eop.project.project import Project
+    from eop.runtime.advance import Position
+
+
+def run_until_still(
+    root: Path, overrides: dict[str, Any], *, cores: int, extra: Sequence[str] = ()
+) -> Position:
+    """Call ``snakemake`` again and again until it moves the run no further.
+
+    ``overrides`` are workflow config values, ``extra`` goes to Snakemake as it is. Raises
+    ``EopError`` (EOP820) when a call fails: what it printed is on the terminal above.
+    """
+    project = load_project(root, read_raw(root, overrides))
+    position = None
+    while True:
+        before = position.state.seq if position else -1
+        status = subprocess.run(
+            snakemake_command(overrides, cores=cores, extra=extra),
+            cwd=root,
+            env=os.environ,
+            check=False,
+        ).returncode
+        if status:
+            raise EopError(
+                "EOP820",
+                f"snakemake ended with status {status}; its own message stands above",
+                hint="mend the cause and run the same command again: finished work is kept",
+                exit_code=ExitCode.FAILURE,
+            )
+        position = position_of(project)
+        if position.ended or position.waiting or position.state.seq == before:
+            return position
+
+
+def snakemake_command(
+    overrides: dict[str, Any], *, cores: int, extra: Sequence[str] = ()
+) -> list[str]:
+    """The command line, as a person would type it."""
+    command = [sys.executable, "-m", "snakemake", "--cores", str(cores)]
+    if overrides:
+        command += ["--config", *(f"{key}={value}" for key, value in overrides.items())]
+    return [*command, *extra]
+
+
+def position_of(project: Project) -> Position:
+    """Where the run stands now, after recording what people decided."""
+    trace = Trace(project.trace_dir, project.plan)
+    return advance(project.root, project.run, project.plan, trace)

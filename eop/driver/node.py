@@ -1,0 +1,92 @@
+"""Run one node: in through the state machine, the phase's work, out with a typed outcome."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from eop.agents.jail import choose
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import write_bytes, write_json
+from eop.core.locks import exclusive
+from eop.driver.agent import run_agents
+from eop.functions.context import Context
+from eop.functions.recommender import CandidateError
+from eop.functions.registry import FUNCTIONS
+from eop.project.project import Project
+from eop.runtime.gates import APPROVED
+from eop.runtime.lifecycle import outcome, perform
+from eop.runtime.node import Instance, NodeResult, Outcome, Usage
+from eop.runtime.trace import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.runtime.lifecycle import Entered
+
+
+def run_node(root: Path, run: str, key: str) -> None:
+    """Bring the node ``key`` to its final outcome and write its ``outcome.json``.
+
+    A node that has left already is adopted: its outcome is written again from the trace and its
+    work is not repeated. While another process works on the node (the orphan of a killed run),
+    this one waits and then adopts. Raises ``EopError`` when the state machine refuses the node.
+    """
+    project = Project.of_run(root, run)
+    trace = Trace(project.trace_dir, project.plan)
+    instance = Instance.parse(key)
+    folder = project.run_dir / instance.directory
+    with exclusive(folder / ".lock", wait=True):
+        document = perform(
+            trace, root, project.plan, instance, lambda entered: _work(project, instance, entered)
+        )
+        write_json(folder / "outcome.json", document)
+
+
+def record_gate(root: Path, run: str, key: str) -> None:
+    """Write the audit record of a gate; EOP722 unless the trace holds its approval."""
+    project = Project.of_run(root, run)
+    state = Trace(project.trace_dir, project.plan).state()
+    instance = Instance.parse(key)
+    gate = state.gate(instance)
+    if gate is None or gate.status != APPROVED:
+        raise EopError(
+            "EOP722",
+            f"gate {key} is not approved",
+            hint="`eop gate list` says what to read and what to touch",
+            exit_code=ExitCode.STATE,
+        )
+    write_json(project.run_dir / instance.directory / "outcome.json", outcome(state, instance))
+
+
+def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
+    phase = project.plan.phase(instance.step)
+    jail = choose(project.config.isolation, trusted=True)
+    context = Context(project, phase, instance, entered.state, jail)
+    started = time.monotonic()
+    result = _call(context) if phase.function else run_agents(context)
+    usage = replace(result.usage, wall_s=time.monotonic() - started)
+    return replace(result, usage=usage)
+
+
+def _call(context: Context) -> NodeResult:
+    """Run a function; a failure of the candidate is an outcome, any other error is not caught."""
+    assert context.phase.function is not None
+    output = context.phase.outputs[0]
+    try:
+        report = FUNCTIONS[context.phase.function](context)
+    except CandidateError as error:
+        status = Outcome.TIMED_OUT if error.timed_out else Outcome.FAILED
+        evidence = {output.name: _kept(context, error.report)} if error.report else {}
+        return NodeResult(status, str(error), evidence, Usage(actions=0))
+    return NodeResult(
+        Outcome.COMPLETED, "", {output.name: _kept(context, report)}, Usage(actions=0)
+    )
+
+
+def _kept(context: Context, report: Path) -> Path:
+    """A copy of what a function left, at the place that artifacts are committed from."""
+    target = context.directory / "artifacts" / context.phase.outputs[0].file
+    write_bytes(target, report.read_bytes())
+    return target

@@ -1,0 +1,77 @@
+"""Begin a run: pin what it is about, so that later edits of the project cannot change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eop.core.canonical import file_digest
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import read_json, write_bytes, write_json
+from eop.functions.trees import pin_snapshot
+from eop.runtime.trace import Trace
+
+if TYPE_CHECKING:
+    from eop.project.project import Project
+
+
+def open_run(project: Project) -> Trace:
+    """The trace of the project's run; a new run is started, an old one must fit the project.
+
+    Raises ``EopError`` (EOP710, EOP711) when the protocol or the workflow config has changed
+    since the run began: a run never changes its procedure on the way.
+    """
+    trace = Trace(project.trace_dir, project.plan)
+    if not trace.events():
+        _pin(project)
+        facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
+        trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
+        return trace
+    _must_fit(project)
+    return trace
+
+
+def _pin(project: Project) -> None:
+    experiment = project.root / project.config.experiment
+    if not experiment.is_file():
+        raise EopError(
+            "EOP611",
+            "the base experiment config is missing",
+            where=Where(project.config.experiment),
+            hint="name one with the key `experiment` of config/config.yaml",
+            exit_code=ExitCode.CONFIG,
+        )
+    snapshot = pin_snapshot(project.root, project.plan.target)
+    write_bytes(project.base_experiment, experiment.read_bytes())
+    write_json(
+        project.run_dir / "base" / "snapshot.json",
+        {"path": project.relative(snapshot), "sha256": file_digest(snapshot)},
+    )
+    write_json(project.run_dir / "config.json", project.config.to_json())
+    write_json(project.run_dir / "plan.json", project.plan.to_json())
+
+
+def _must_fit(project: Project) -> None:
+    begun = project.of_run(project.root, project.run)
+    way_out = f"start another run: --config run={project.run}-2"
+    if begun.plan.digest != project.plan.digest:
+        raise EopError(
+            "EOP710",
+            f"the protocol has changed since run '{project.run}' began",
+            where=Where(project.config.protocol),
+            hint=f"restore it, or {way_out}",
+            exit_code=ExitCode.STATE,
+        )
+    if begun.config_digest != project.config_digest:
+        old = read_json(project.run_dir / "config.json")
+        changed = [
+            f"{key}: {old.get(key)!r} -> {value!r}"
+            for key, value in project.config.to_json().items()
+            if old.get(key) != value and key not in ("commit", "allow_unsafe")
+        ]
+        raise EopError(
+            "EOP711",
+            f"the workflow config has changed since run '{project.run}' began:\n  "
+            + "\n  ".join(changed),
+            hint=f"restore the values, or {way_out}",
+            exit_code=ExitCode.STATE,
+        )

@@ -1,0 +1,135 @@
+"""What the Snakefile needs: compile in the main process, include elsewhere, guard, announce."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+from eop import protocol
+from eop.compile.run import compile_run
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import write_if_changed
+from eop.core.locks import LockHeldError, acquire
+from eop.driver.announce import closing_lines
+from eop.driver.start import open_run
+from eop.functions.split import require_raw_data
+from eop.project.config import check_keys, resolve
+from eop.project.project import Project
+from eop.runtime.advance import advance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from eop.runtime.advance import Position
+
+_UNSAFE = "--config allow_unsafe=1"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An opened project, as the Snakefile sees it. ``lock`` is held until the process ends."""
+
+    project: Project
+    lock: IO[str] | None
+
+    @property
+    def compiled(self) -> list[str]:
+        """The generated files to include, in order; paths are absolute."""
+        return [str(path) for path in sorted(self.project.rules_dir.glob("*.smk"))]
+
+    def guard(self, workflow: Any) -> None:
+        """Refuse the flags that would make Snakemake forget what has happened."""
+        dag, execution = workflow.dag_settings, workflow.execution_settings
+        used = {
+            "--forceall": dag.forceall,
+            "-R/--forcerun": bool(dag.forcerun),
+            "--touch": workflow.touch,
+            "--nolock": execution is not None and not execution.lock,
+            "--ignore-incomplete": execution is not None and execution.ignore_incomplete,
+        }
+        refused = [flag for flag, on in used.items() if on]
+        if refused and not self.project.config.allow_unsafe:
+            raise WorkflowError(
+                f"refused: {', '.join(refused)} would redo or bless finished work behind the "
+                f"trace's back. If you are sure: {_UNSAFE}"
+            )
+        if not (self.project.split_dir / "manifest.json").is_file():
+            with _as_workflow_error():
+                require_raw_data(self.project)
+
+    def close(self) -> None:
+        """After the last job: record what the frontier now waits for, and say it."""
+        if self.lock is not None:
+            with _as_workflow_error():
+                _announce(self.project, advance_and_compile(self.project))
+
+
+def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
+    """Check the config and the protocol; in the main process also lock, advance and compile."""
+    root = Path.cwd()
+    with _as_workflow_error():
+        project = load_project(root, raw)
+        if workflow.exec_mode != workflow.exec_mode.DEFAULT:
+            return Flow(project, None)
+        lock = lock_project(root)
+        _announce(project, advance_and_compile(project))
+        return Flow(project, lock)
+
+
+def load_project(root: Path, raw: Mapping[str, Any]) -> Project:
+    """Resolve a raw workflow config and compile its protocol."""
+    check_keys(root, raw)
+    plan = protocol.load(root / raw["protocol"], root=root)
+    return Project(root, resolve(root, raw, plan.name), plan)
+
+
+def lock_project(root: Path) -> IO[str]:
+    """Take the project's run lock and clear what a killed Snakemake left behind.
+
+    The kernel frees the lock when its holder dies, so whoever holds it knows that Snakemake's own
+    lock files are leftovers. Raises ``EopError`` (EOP810) while another process holds it.
+    """
+    try:
+        lock = acquire(root / "runs" / ".lock")
+    except LockHeldError as error:
+        raise EopError(
+            "EOP810",
+            f"another run is active in {root} ({error})",
+            hint="wait for it to end, or end it; `eop status` shows what it does",
+            exit_code=ExitCode.LOCKED,
+        ) from None
+    for leftover in (root / ".snakemake" / "locks").glob("*.lock"):
+        leftover.unlink(missing_ok=True)
+    return lock
+
+
+def advance_and_compile(project: Project) -> Position:
+    """Turn what people and jobs left into events, then write the rules of the new frontier."""
+    trace = open_run(project)
+    position = advance(project.root, project.run, project.plan, trace)
+    compiled = compile_run(project, position.state, position.frontier)
+    for path, text in compiled.files.items():
+        write_if_changed(path, text)
+    for path in project.rules_dir.glob("*.smk"):
+        if path not in compiled.files:
+            path.unlink()
+    return position
+
+
+def _announce(project: Project, position: Position) -> None:
+    for line in closing_lines(project, position):
+        logger.warning(line)
+
+
+@contextmanager
+def _as_workflow_error() -> Iterator[None]:
+    """Show an ``EopError`` as Snakemake shows its own errors: one message, no traceback."""
+    try:
+        yield
+    except EopError as error:
+        raise WorkflowError(str(error)) from None

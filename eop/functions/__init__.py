@@ -1,0 +1,1 @@
+"""The deterministic phases: what the runtime does itself, and no agent can talk it out of."""

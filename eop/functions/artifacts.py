@@ -1,0 +1,72 @@
+"""Find committed artifacts by what they are for, and refuse those that have changed since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eop.core.files import read_json
+from eop.runtime.artifacts import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from eop.project.project import Project
+    from eop.protocol.model import Output
+    from eop.runtime.state import State
+
+EXPERIMENT_FILE = "experiment.yaml"
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The artifacts of a run as they stood at ``state``."""
+
+    project: Project
+    state: State
+
+    def named(self, name: str, iteration: int, branch: str | None = None) -> Path | None:
+        """An artifact's file as a step of this iteration and branch sees it, ``None`` without one.
+
+        Raises ``EopError`` (EOP734) when the file is not what was committed.
+        """
+        found = self.state.artifact(self.project.plan, name, iteration, branch)
+        if found is None:
+            return None
+        check(self.project.root, [found])
+        return self.project.root / found.path
+
+    def of_function(self, function: str, iteration: int, branch: str | None = None) -> Path | None:
+        """The one artifact of the phase that runs ``function``."""
+        for phase in self.project.plan.phases:
+            if phase.function == function:
+                return self.named(phase.outputs[0].name, iteration, branch)
+        return None
+
+    def patch(self, iteration: int, branch: str) -> Path | None:
+        """A branch's patch against the pinned snapshot; ``None`` when it changes no code."""
+        path = self._of_branch(lambda output: output.patch, iteration, branch)
+        return path if path and path.stat().st_size else None
+
+    def experiment(self, iteration: int, branch: str) -> Path | None:
+        """A branch's experiment config."""
+        return self._of_branch(lambda output: output.file == EXPERIMENT_FILE, iteration, branch)
+
+    def proposal(self, iteration: int, branch: str) -> dict[str, Any]:
+        """The item of the list artifact that opened ``branch``."""
+        head = next(phase for phase in self.project.plan.phases if phase.fan_out)
+        assert head.fan_out is not None
+        path = self.named(head.fan_out.artifact, iteration)
+        assert path is not None, "branches are opened from a committed artifact"
+        item: dict[str, Any] = read_json(path)[int(branch[1:]) - 1]
+        return item
+
+    def _of_branch(
+        self, wanted: Callable[[Output], bool], iteration: int, branch: str
+    ) -> Path | None:
+        for phase in self.project.plan.phases:
+            for output in phase.outputs:
+                if phase.branch and wanted(output):
+                    return self.named(output.name, iteration, branch)
+        return None

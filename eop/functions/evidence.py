@@ -1,0 +1,135 @@
+"""The evidence record of an entry: digests of everything that the result rests on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eop.core.canonical import file_digest
+from eop.core.files import read_json, write_json
+from eop.evidence import FileRef, environment_facts, repository_facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.functions.context import Context
+    from eop.functions.results import Result
+
+
+def collect(context: Context, result: Result) -> dict[str, Any]:
+    """The ``evidence`` of the schema ``entry/1``; ``None`` for what the row never came to."""
+    plan = context.project.plan
+    return {
+        **_surroundings(context),
+        "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest},
+        **_agents(context, result),
+        "patch": _patch(result.patch),
+        "config": yaml.safe_load(result.experiment.read_text()) if result.experiment else None,
+        "split": _split(context),
+        "snapshot": read_json(context.project.run_dir / "base" / "snapshot.json"),
+        "checkpoints": _checkpoints(result),
+        "preflight": _preflight(result.preflight),
+    }
+
+
+def _surroundings(context: Context) -> dict[str, Any]:
+    """The repository and the machine, looked at once per node.
+
+    Publishing itself makes the work tree dirty; entries written after a restart must still equal
+    those written before it.
+    """
+    path = context.work / "surroundings.json"
+    if not path.is_file():
+        environment = {**environment_facts(), "threads": context.project.config.threads}
+        facts = {"repository": repository_facts(context.root), "environment": environment}
+        write_json(path, facts)
+    found: dict[str, Any] = read_json(path)
+    return found
+
+
+def keep_checkpoints(root: Path, result: Result) -> None:
+    """Copy the row's weights beside its entry, where DVC can name them."""
+    for seed in result.checkpoint["seeds"] if result.checkpoint else []:
+        target = root / checkpoint_path(result.id, seed["seed"])
+        if target.is_file() and file_digest(target) == seed["model"]["sha256"]:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.tmp")
+        shutil.copyfile(root / seed["model"]["path"], draft)
+        draft.replace(target)
+
+
+def checkpoint_path(entry: str, seed: int) -> str:
+    """Where an entry's weights lie, relative to the root."""
+    return f"leaderboard/{entry}/model-seed{seed}.safetensors"
+
+
+def curve(root: Path, checkpoint: dict[str, Any]) -> bytes:
+    """The loss curves of all seeds in one table, with the seed as the first column."""
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+    for index, seed in enumerate(checkpoint["seeds"]):
+        with (root / seed["curve"]["path"]).open() as stream:
+            header, *lines = csv.reader(stream, delimiter="\t")
+        if index == 0:
+            writer.writerow(["seed", *header])
+        writer.writerows([[seed["seed"], *line] for line in lines])
+    return out.getvalue().encode()
+
+
+def training_seconds(root: Path, checkpoint: dict[str, Any] | None) -> float | None:
+    """Seconds that the epochs of all seeds took; ``None`` without a training."""
+    if checkpoint is None:
+        return None
+    total = 0.0
+    for seed in checkpoint["seeds"]:
+        with (root / seed["curve"]["path"]).open() as stream:
+            total += sum(float(row["seconds"]) for row in csv.DictReader(stream, delimiter="\t"))
+    return total
+
+
+def _agents(context: Context, result: Result) -> dict[str, Any]:
+    """Who played which role and the digests of what they were told."""
+    products, prompts = {}, {}
+    for instance in result.nodes:
+        work = context.project.run_dir / instance.directory / "work"
+        for record in sorted(work.glob("*/a*/result.json")):
+            role = record.parent.parent.name.partition("-")[2]
+            facts = read_json(record)["product"]
+            if facts:
+                products[f"{instance.step}.{role}"] = facts
+            name = f"{instance.key}/{record.parent.parent.name}/{record.parent.name}"
+            prompts[name] = file_digest(record.parent / "prompt.md")
+    return {"products": products, "prompts": prompts}
+
+
+def _patch(path: Path | None) -> dict[str, Any] | None:
+    return {"sha256": file_digest(path), "size": path.stat().st_size} if path else None
+
+
+def _split(context: Context) -> dict[str, Any]:
+    folder = context.project.split_dir
+    manifest = read_json(folder / "manifest.json")
+    files = [
+        FileRef.of(folder / name, context.root).to_json() for name in sorted(manifest["files"])
+    ]
+    return {"dataset": manifest["dataset"], "digest": manifest["digest"], "files": files}
+
+
+def _checkpoints(result: Result) -> list[dict[str, Any]]:
+    seeds = result.checkpoint["seeds"] if result.checkpoint else []
+    return [
+        {**seed["model"], "path": checkpoint_path(result.id, seed["seed"]), "seed": seed["seed"]}
+        for seed in seeds
+    ]
+
+
+def _preflight(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    failed = [item["id"] for item in report["invariants"] if item["status"] != "passed"]
+    return {"passed": report["passed"], "failed": failed}

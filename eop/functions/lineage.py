@@ -1,0 +1,82 @@
+"""Who is champion, and what entries are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eop.core.files import read_json
+from eop.functions.artifacts import Artifacts
+from eop.leaderboard import Champion
+from eop.stats import read_ranks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.project.project import Project
+    from eop.runtime.state import State
+    from eop.stats import Ranks
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The champion that an iteration starts from.
+
+    ``patch`` is against the pinned snapshot, ``None`` when the champion changes no code;
+    ``metrics`` is its ``metrics`` document, ``None`` before anything was measured.
+    """
+
+    entry: str
+    patch: Path | None
+    experiment: Path
+    metrics: dict[str, Any] | None
+
+    def champion(self, root: Path) -> Champion:
+        """What the promotion rule compares with."""
+        assert self.metrics is not None, "the baseline is measured before anything is proposed"
+        return Champion(self.entry, validation_ranks(root, self.metrics))
+
+
+def base_id(project: Project) -> str:
+    """Entry id of the unpatched snapshot."""
+    return f"{project.run}-base"
+
+
+def popularity_id(project: Project) -> str:
+    """Entry id of the popularity baseline."""
+    return f"{project.run}-popularity"
+
+
+def entry_id(project: Project, iteration: int, branch: str) -> str:
+    """Entry id of a proposal."""
+    return f"{project.run}-it{iteration:02d}-{branch}"
+
+
+def start(project: Project, state: State, iteration: int) -> Lineage:
+    """The champion at the start of ``iteration``: what the decisions before it came to."""
+    artifacts = Artifacts(project, state)
+    for earlier in range(iteration - 1, 0, -1):
+        decision = artifacts.of_function("promote", earlier)
+        champion = read_json(decision)["champion"] if decision else None
+        for branch in state.branches.get(earlier, {}):
+            if entry_id(project, earlier, branch) == champion:
+                return _of_branch(project, artifacts, earlier, branch)
+    baseline = artifacts.of_function("baseline", 1)
+    metrics = read_json(baseline)["metrics"] if baseline else None
+    return Lineage(base_id(project), None, project.base_experiment, metrics)
+
+
+def validation_ranks(root: Path, metrics: dict[str, Any]) -> list[Ranks]:
+    """The validation ranks of a ``metrics`` document, one per seed."""
+    return [read_ranks(root / seed["ranks"]["path"]) for seed in metrics["seeds"]]
+
+
+def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: str) -> Lineage:
+    metrics = artifacts.of_function("evaluate", iteration, branch)
+    assert metrics, "a champion has been judged"
+    return Lineage(
+        entry_id(project, iteration, branch),
+        artifacts.patch(iteration, branch),
+        artifacts.experiment(iteration, branch) or project.base_experiment,
+        read_json(metrics),
+    )

@@ -1,0 +1,102 @@
+"""Train and judge one tree with several seeds, and write down what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import read_json
+from eop.evidence.manifest import FileRef
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from eop.functions.recommender import Recommender
+
+METRICS = ("ndcg@10", "hr@10", "mrr")
+_NO_SEED = 0  # the popularity baseline is not trained
+
+
+def train_seeds(
+    root: Path, recommender: Recommender, experiment: Path, seeds: Sequence[int]
+) -> dict[str, Any]:
+    """Train once per seed; the ``checkpoint`` document with every file's digest."""
+    trained = []
+    for seed in seeds:
+        folder = recommender.train(experiment, seed)
+        files = {"checkpoint": "checkpoint.json", "model": "model.safetensors"}
+        refs = {key: _ref(root, folder / name) for key, name in files.items()}
+        trained.append({"seed": seed, **refs, "curve": _ref(root, folder / "curve.tsv")})
+    return {"schema": "checkpoint/1", "seeds": trained}
+
+
+def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Judge every seed's checkpoint; the ``metrics`` document.
+
+    It shows the validation target. The canonical test is read here, once per seed, and sealed:
+    the document names the files of its numbers by digest, and no agent is given them.
+    """
+    judged = []
+    for trained in checkpoint["seeds"]:
+        folder = (root / trained["checkpoint"]["path"]).parent
+        targets = [recommender.evaluate(folder, target) for target in ("validation", "test")]
+        judged.append((trained["seed"], *targets))
+    return _document(root, judged)
+
+
+def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
+    """The popularity baseline as a ``metrics`` document."""
+    targets = [recommender.popularity(target) for target in ("validation", "test")]
+    return _document(root, [(_NO_SEED, *targets)])
+
+
+def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sealed test numbers of a ``metrics`` document: one {seed, metrics} per seed.
+
+    Raises ``EopError`` (EOP650) when a file is no longer what was sealed.
+    """
+    opened = []
+    for seed in document["sealed"]["seeds"]:
+        ref = FileRef.from_json(seed["metrics"])
+        if found := ref.check(root):
+            raise EopError(
+                "EOP650",
+                f"the sealed test numbers have changed: {'; '.join(found)}",
+                hint="`eop verify` lists everything that changed; the entry cannot be published",
+                exit_code=ExitCode.STATE,
+            )
+        opened.append({"seed": seed["seed"], "metrics": read_json(root / ref.path)["metrics"]})
+    return opened
+
+
+def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Mean over seeds of every metric."""
+    return {name: sum(row[name] for row in rows) / len(rows) for name in METRICS}
+
+
+def _document(root: Path, judged: Sequence[tuple[int, Path, Path]]) -> dict[str, Any]:
+    seeds, sealed = [], []
+    for seed, validation, test in judged:
+        facts = read_json(validation / "metrics.json")
+        ranks = _ref(root, validation / "ranks.parquet")
+        seeds.append({"seed": seed, "metrics": facts["metrics"], "ranks": ranks})
+        refs = {key: _ref(root, test / name) for key, name in _SEALED.items()}
+        sealed.append({"seed": seed, **refs})
+    return {
+        "schema": "metrics/1",
+        "target": "validation",
+        "users": facts["users"],
+        "corpus": facts["corpus"],
+        "split": facts["split"],
+        "metrics": mean([seed["metrics"] for seed in seeds]),
+        "seeds": seeds,
+        "sealed": {"target": "test", "seeds": sealed},
+    }
+
+
+_SEALED = {"metrics": "metrics.json", "ranks": "ranks.parquet"}
+
+
+def _ref(root: Path, path: Path) -> dict[str, Any]:
+    return FileRef.of(path, root).to_json()

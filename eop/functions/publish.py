@@ -1,0 +1,100 @@
+"""Function ``publish``: an entry and a note for every row, whatever its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eop.core.files import write_json
+from eop.functions import evidence
+from eop.functions.measure import open_sealed
+from eop.functions.results import candidates, references
+from eop.knowledge import write_note
+from eop.leaderboard import Cost, Decision, Entry, Scores, write_entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.functions.context import Context
+    from eop.functions.results import Result
+
+_FIRST = 1
+
+
+def publish(context: Context) -> Path:
+    """Write this iteration's entries and notes; the reference rows come with the first one."""
+    results = references(context) if context.instance.iteration == _FIRST else []
+    results += candidates(context)
+    for result in results:
+        entry = _entry(context, result)
+        write_entry(context.root, entry, _files(context, result))
+        evidence.keep_checkpoints(context.root, result)
+        write_note(context.root, entry, result.analysis)
+    report = context.work / "rows.json"
+    write_json(report, {"schema": "rows/1", "entries": [result.id for result in results]})
+    return report
+
+
+def _entry(context: Context, result: Result) -> Entry:
+    validation = test = None
+    if result.metrics is not None:
+        validation = _scores(result.metrics["metrics"], result.metrics["seeds"])
+        opened = open_sealed(context.root, result.metrics)
+        test = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in opened})
+        test = Scores(test.mean, test.seeds if result.checkpoint else {})
+    return Entry(
+        id=result.id,
+        kind=result.kind,
+        run=context.project.run,
+        iteration=result.iteration,
+        branch=result.branch,
+        proposal=result.proposal,
+        parent=result.parent,
+        outcome=result.outcome,
+        reason=result.reason,
+        validation=validation,
+        test=test,
+        test_reads=0 if test is None else 1,
+        decision=_decision(result.verdict),
+        cost=_cost(context, result),
+        tolerance=context.project.config.tolerance,
+        not_reproducible=result.not_reproducible,
+        evidence=evidence.collect(context, result),
+    )
+
+
+def _scores(mean: dict[str, float], seeds: list[dict[str, Any]]) -> Scores:
+    trained = {str(seed["seed"]): seed["metrics"] for seed in seeds if seed["seed"]}
+    return Scores(mean, trained)
+
+
+def _decision(verdict: dict[str, Any] | None) -> Decision | None:
+    if verdict is None:
+        return None
+    low_high = verdict["interval"]
+    interval = (low_high[0], low_high[1]) if low_high else None
+    return Decision(verdict["promoted"], verdict["delta"], interval, verdict["reason"])
+
+
+def _cost(context: Context, result: Result) -> Cost:
+    """What the row's nodes spent; a sum with an unknown part is unknown."""
+    usages = [node.usage for node in result.nodes.values()]
+    if not usages or None in usages:
+        return Cost(None, None, None)
+    actions = [usage.actions for usage in usages if usage]
+    known = [count for count in actions if count is not None]
+    return Cost(
+        actions=sum(known) if len(known) == len(actions) else None,
+        wall_s=sum(usage.wall_s for usage in usages if usage),
+        train_s=evidence.training_seconds(context.root, result.checkpoint),
+    )
+
+
+def _files(context: Context, result: Result) -> dict[str, bytes]:
+    files = {}
+    if result.patch:
+        files["patch.diff"] = result.patch.read_bytes()
+    if result.experiment:
+        files["config.yaml"] = result.experiment.read_bytes()
+    if result.checkpoint:
+        files["curve.tsv"] = evidence.curve(context.root, result.checkpoint)
+    return files

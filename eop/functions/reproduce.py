@@ -1,0 +1,192 @@
+"""Train and judge a leaderboard entry again from what it recorded, and compare."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eop.agents.jail import choose
+from eop.agents.patch import apply
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import write_json, write_text
+from eop.evidence import FileRef
+from eop.functions.measure import METRICS, judge_popularity, judge_seeds, open_sealed, train_seeds
+from eop.functions.recommender import CandidateError, Recommender
+from eop.functions.trees import unpack
+from eop.leaderboard import Entry, Scores, entry_folder, read_entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TIMEOUT_S = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The comparison: largest absolute difference of a metric, and whether it is tolerated."""
+
+    largest: float
+    tolerance: float
+    differences: list[str]
+    identical: bool
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether every metric is within the entry's tolerance."""
+        return not self.differences
+
+
+def reproduce(root: Path, entry_id: str, out: Path, *, threads: int, isolation: str) -> Verdict:
+    """Make the entry's numbers again below ``out`` and write ``metrics.json``, ``verdict.json``.
+
+    Inputs are checked against their recorded digests before anything runs (EOP670). Raises
+    EOP671 when the entry cannot be reproduced at all.
+    """
+    entry = read_entry(root, entry_id)
+    if entry.not_reproducible:
+        raise EopError(
+            "EOP671",
+            f"{entry_id} cannot be reproduced: {entry.not_reproducible}",
+            exit_code=ExitCode.DATA,
+        )
+    _check_inputs(root, entry)
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    recommender = _recommender(root, entry, out, threads=threads, isolation=isolation)
+    if entry.outcome == "rejected_by_preflight":
+        return _again_rejected(entry, recommender, out)
+    measured = _measure(root, entry, recommender, out)
+    verdict = compare(entry, measured)
+    write_json(out / "metrics.json", {name: score.seeds for name, score in measured.items()})
+    _write_verdict(out, entry, verdict)
+    return verdict
+
+
+def compare(entry: Entry, measured: dict[str, Scores]) -> Verdict:
+    """Compare every seed's metrics on both targets with the recorded ones."""
+    recorded = {"validation": entry.validation, "test": entry.test}
+    largest, differences = 0.0, []
+    for target, scores in measured.items():
+        old = recorded[target]
+        assert old is not None, "a completed entry has both targets"
+        for seed, metrics in scores.seeds.items() or {"": scores.mean}.items():
+            for name in METRICS:
+                before = old.seeds[seed][name] if seed else old.mean[name]
+                difference = abs(metrics[name] - before)
+                largest = max(largest, difference)
+                if not difference <= entry.tolerance:
+                    place = f"{target} {name}" + (f", seed {seed}" if seed else "")
+                    differences.append(f"{place}: recorded {before:.6f}, now {metrics[name]:.6f}")
+    return Verdict(largest, entry.tolerance, differences, identical=largest == 0.0)
+
+
+def _check_inputs(root: Path, entry: Entry) -> None:
+    evidence = entry.evidence
+    refs = [FileRef.from_json(file) for file in evidence["split"]["files"]]
+    found = [problem for ref in refs for problem in ref.check(root)]
+    for name, recorded in (("patch.diff", evidence["patch"]), (None, evidence["snapshot"])):
+        if recorded:
+            path = entry_folder(root, entry.id) / name if name else root / recorded["path"]
+            found += _changed(path, root, recorded["sha256"])
+    if found:
+        raise EopError(
+            "EOP670",
+            "the inputs are not those of the entry:\n  " + "\n  ".join(found),
+            hint="bring them with: dvc pull data/splits/*/*.dvc data/snapshots/*.dvc",
+            exit_code=ExitCode.DATA,
+        )
+
+
+def _changed(path: Path, root: Path, sha256: str) -> list[str]:
+    if not path.is_file():
+        return [f"{path.relative_to(root)}: missing"]
+    found = FileRef.of(path, root).sha256
+    return [] if found == sha256 else [f"{path.relative_to(root)}: its bytes have changed"]
+
+
+def _recommender(
+    root: Path, entry: Entry, out: Path, *, threads: int, isolation: str
+) -> Recommender:
+    pristine = out / "tree" / "base"
+    pristine.parent.mkdir()
+    unpack(root / entry.evidence["snapshot"]["path"], pristine)
+    tree = pristine
+    if entry.evidence["patch"]:
+        tree = out / "tree" / "patched"
+        apply(pristine, (entry_folder(root, entry.id) / "patch.diff").read_bytes(), tree)
+    split = (root / entry.evidence["split"]["files"][0]["path"]).parent
+    return Recommender(
+        tree=tree.resolve(),
+        pristine=pristine.resolve(),
+        split=split,
+        scratch=(out / "work").resolve(),
+        jail=choose(isolation, trusted=True),
+        threads=threads,
+        timeout_s=_TIMEOUT_S,
+    )
+
+
+def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> dict[str, Scores]:
+    if entry.kind == "popularity":
+        document = judge_popularity(root, recommender)
+        sealed = open_sealed(root, document)
+        return {
+            "validation": Scores(document["metrics"]),
+            "test": Scores(sealed[0]["metrics"]),
+        }
+    experiment = out / "experiment.yaml"
+    write_text(experiment, yaml.safe_dump(entry.evidence["config"], sort_keys=False))
+    assert entry.validation is not None
+    seeds = [int(seed) for seed in entry.validation.seeds]
+    try:
+        checkpoint = train_seeds(root, recommender, experiment.resolve(), seeds)
+        document = judge_seeds(root, recommender, checkpoint)
+    except CandidateError as error:
+        raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
+    return {
+        "validation": _scores(document["seeds"]),
+        "test": _scores(open_sealed(root, document)),
+    }
+
+
+def _scores(seeds: list[dict[str, Any]]) -> Scores:
+    return Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in seeds})
+
+
+def _again_rejected(entry: Entry, recommender: Recommender, out: Path) -> Verdict:
+    """A candidate that preflight rejected is reproduced when the same invariants fail again."""
+    experiment = out / "experiment.yaml"
+    write_text(experiment, yaml.safe_dump(entry.evidence["config"], sort_keys=False))
+    report = recommender.preflight(experiment.resolve())
+    now = sorted(i["id"] for i in report["invariants"] if i["status"] != "passed")
+    before = sorted(entry.evidence["preflight"]["failed"])
+    differences = [] if now == before else [f"failed invariants: recorded {before}, now {now}"]
+    verdict = Verdict(0.0, entry.tolerance, differences, identical=now == before)
+    write_json(out / "metrics.json", {"failed": now})
+    _write_verdict(out, entry, verdict)
+    return verdict
+
+
+def _write_verdict(out: Path, entry: Entry, verdict: Verdict) -> None:
+    write_json(
+        out / "verdict.json",
+        {
+            "entry": entry.id,
+            "reproduced": verdict.reproduced,
+            "identical": verdict.identical,
+            "largest_difference": verdict.largest,
+            "tolerance": verdict.tolerance,
+            "differences": verdict.differences,
+        },
+    )
+    if not verdict.reproduced:
+        raise EopError(
+            "EOP673",
+            f"{entry.id} was not reproduced:\n  " + "\n  ".join(verdict.differences),
+            where=Where(str(out / "verdict.json")),
+            exit_code=ExitCode.FAILURE,
+        )

@@ -1,0 +1,102 @@
+"""Source trees that models are trained from: the pinned snapshot, and the snapshot with a patch."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eop.agents.patch import apply
+from eop.agents.target import load
+from eop.core.canonical import file_digest
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import write_bytes
+from eop.core.locks import exclusive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from eop.project.project import Project
+
+_IGNORED = {"__pycache__"}
+
+
+def pin_snapshot(root: Path, target: str) -> Path:
+    """Pack the target's paths into ``data/snapshots/<sha16>.tar`` and return it.
+
+    Equal trees give equal bytes: names are sorted; owner, mode and time are fixed.
+    """
+    spec = load(root / "config" / "targets" / f"{target}.yaml")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in _files(root, spec.snapshot):
+            member = tarfile.TarInfo(path.relative_to(root).as_posix())
+            content = path.read_bytes()
+            member.size = len(content)
+            member.mode = 0o644
+            archive.addfile(member, io.BytesIO(content))
+    content = buffer.getvalue()
+    name = hashlib.sha256(content).hexdigest()[:16]
+    path = root / "data" / "snapshots" / f"{name}.tar"
+    if not path.is_file():
+        write_bytes(path, content)
+    return path
+
+
+def _files(root: Path, names: Iterable[str]) -> list[Path]:
+    found: list[Path] = []
+    for name in names:
+        top = root / name
+        if not top.exists():
+            raise EopError(
+                "EOP620",
+                f"the target's snapshot names '{name}', which is not there",
+                where=Where("config/targets"),
+                exit_code=ExitCode.CONFIG,
+            )
+        found += [top] if top.is_file() else [p for p in top.rglob("*") if p.is_file()]
+    return sorted(p for p in found if not _IGNORED & set(p.parts) and p.suffix != ".pyc")
+
+
+def unpack(archive: Path, to: Path) -> None:
+    """Extract a snapshot; ``to`` appears whole or not at all."""
+    _publish(to, lambda scratch: _extract(archive, scratch))
+
+
+def snapshot_tree(project: Project) -> Path:
+    """The run's pinned snapshot as a folder."""
+    tree = project.run_dir / "trees" / "base"
+    if not tree.is_dir():
+        unpack(project.snapshot, tree)
+    return tree
+
+
+def candidate_tree(project: Project, patch: Path | None) -> Path:
+    """The snapshot with ``patch`` applied, as a folder; without a patch, the snapshot itself."""
+    if patch is None or not patch.stat().st_size:
+        return snapshot_tree(project)
+    tree = project.run_dir / "trees" / file_digest(patch)[:16]
+    if not tree.is_dir():
+        base = snapshot_tree(project)
+        _publish(tree, lambda scratch: apply(base, patch.read_bytes(), scratch))
+    return tree
+
+
+def _extract(archive: Path, to: Path) -> None:
+    to.mkdir()
+    with tarfile.open(archive) as stream:
+        stream.extractall(to, filter="data")
+
+
+def _publish(to: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a scratch folder beside ``to`` and rename it there; parallel jobs take turns."""
+    with exclusive(to.with_name(f".{to.name}.lock"), wait=True):
+        if to.is_dir():
+            return
+        with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+            scratch = Path(folder) / "tree"
+            fill(scratch)
+            scratch.rename(to)

@@ -1,0 +1,1 @@
+"""A project on disk: its workflow config and the names of its files."""

@@ -1,0 +1,103 @@
+"""The workflow config: read, checked against its schema, resolved."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.schema import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CONFIG_FILE = "config/config.yaml"
+SCHEMA_FILE = "config/schemas/config.schema.yaml"
+SYNTHETIC = "synthetic"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A resolved workflow config: every default filled in. Paths are as written, below the root.
+
+    ``threads`` counts CPU threads of one training; ``tolerance`` is absolute, in metric units.
+    """
+
+    protocol: str
+    run: str
+    dataset: str
+    data_dir: str
+    experiment: str
+    threads: int
+    tolerance: float
+    isolation: str
+    commit: bool
+    playbook: str
+    allow_unsafe: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+def read_raw(root: Path, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The project's ``config/config.yaml`` with ``overrides`` on top, unchecked."""
+    path = root / CONFIG_FILE
+    try:
+        raw = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise EopError(
+            "EOP601",
+            f"no {CONFIG_FILE} in {root}",
+            hint="run the command at the top of a project, or name it with --project",
+            exit_code=ExitCode.CONFIG,
+        ) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = Where(CONFIG_FILE, mark.line + 1, mark.column + 1) if mark else Where(CONFIG_FILE)
+        raise EopError(
+            "EOP602", f"not valid YAML: {error.problem}", where=where, exit_code=ExitCode.CONFIG
+        ) from error
+    return {**(raw or {}), **(overrides or {})}
+
+
+def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
+    """Check ``raw`` against the schema and fill in its defaults.
+
+    Raises ``EopError`` (EOP603) that lists every unknown or ill-typed key at once.
+    """
+    check_keys(root, raw)
+    dataset = raw["dataset"]
+    own = f"config/experiments/{dataset}.yaml"
+    fallback = own if (root / own).is_file() else "config/experiments/base.yaml"
+    scripted = raw["agents"].get("scripted", {})
+    return Config(
+        protocol=raw["protocol"],
+        run=raw.get("run") or f"{protocol_name}-{dataset}",
+        dataset=dataset,
+        data_dir=str(raw.get("data_dir") or f"data/raw/{dataset}"),
+        experiment=raw.get("experiment") or fallback,
+        threads=raw["threads"],
+        tolerance=float(raw["tolerance"]),
+        isolation=raw["isolation"],
+        commit=raw["commit"],
+        playbook=scripted.get("playbook") or f"config/playbooks/{protocol_name}.yaml",
+        allow_unsafe=bool(raw["allow_unsafe"]),
+    )
+
+
+def check_keys(root: Path, raw: Mapping[str, Any]) -> None:
+    """Refuse unknown or ill-typed keys, all at once, each with the nearest known name."""
+    schema = yaml.safe_load((root / SCHEMA_FILE).read_text())
+    found = problems(dict(raw), schema)
+    if found:
+        raise EopError(
+            "EOP603",
+            "the workflow config does not conform:\n  " + "\n  ".join(found),
+            where=Where(CONFIG_FILE),
+            hint=f"keys come from {CONFIG_FILE} and --config; {SCHEMA_FILE} explains each",
+            exit_code=ExitCode.CONFIG,
+        )
