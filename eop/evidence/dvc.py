@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import tempfile
@@ -110,7 +111,7 @@ class Dvc:
                 )
         if not paths:
             return ()
-        self._run("add", "--quiet", *paths)
+        self._run("add", *paths)
         cache = self._cache(self._settings())
         return tuple(self._checked(self._pointed(f"{path}.dvc"), cache) for path in paths)
 
@@ -127,10 +128,10 @@ class Dvc:
         files = [self._pointed(target) for target in targets]
         for file in files:
             self._checked(file, self._cache(settings))
-        self._run("push", "--quiet", *targets)
+        self._run("push", *targets)
         folder = self._folder(settings, remote)
         if folder is None:
-            self._run("status", "--quiet", "--cloud", *targets)
+            self._ask_remote(remote, targets)
         else:
             for file in files:
                 self._checked(file, folder)
@@ -192,6 +193,17 @@ class Dvc:
                 exit_code=ExitCode.DATA,
             )
         return file
+
+    def _ask_remote(self, remote: str, targets: Sequence[str]) -> None:
+        absent = json.loads(self._run("status", "--cloud", "--json", *targets))
+        if absent:
+            raise EopError(
+                "EOP645",
+                f"not at the remote '{remote}' after the push: {', '.join(sorted(absent))}",
+                where=Where(str(self.root)),
+                hint=f"push again: dvc push {' '.join(targets)}",
+                exit_code=ExitCode.DATA,
+            )
 
     def _cache(self, settings: dict[str, str]) -> Path:
         return Path(settings.get("cache.dir", self.root / ".dvc" / "cache"))

@@ -9,6 +9,7 @@ import pandas as pd
 from eop.leaderboard.files import read_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from eop.leaderboard.entry import Entry, Scores
@@ -27,31 +28,41 @@ _NUMBERS = (
 
 
 def rows(root: Path) -> pd.DataFrame:
-    """One row per entry, best canonical test NDCG@10 first; rows without one follow, by id.
+    """One row per entry; within a split best canonical test NDCG@10 first, rows without one last.
+
+    Rows of different splits (columns ``dataset``, ``split``) follow each other and are no ranking.
 
     Number columns are nullable floats: what was not measured is ``<NA>``, never 0. ``delta``,
     ``low`` and ``high`` are NDCG@10 against the parent on validation with its 95 % interval.
     """
-    records = [_record(entry) for entry in sorted(read_entries(root), key=_rank)]
+    records = [_record(entry) for entry in ranked(read_entries(root))]
     frame = pd.DataFrame.from_records(records, columns=list(_record_columns()))
     types = dict.fromkeys(_NUMBERS, "Float64") | {"actions": "Int64", "promoted": "boolean"}
     return frame.astype(types)
 
 
-def _rank(entry: Entry) -> tuple[bool, float, str]:
-    score = entry.test.mean["ndcg@10"] if entry.test else None
-    return (score is None, -(score or 0.0), entry.id)
+def ranked(entries: Iterable[Entry]) -> list[Entry]:
+    """Split by split; in each, best canonical test NDCG@10 first and those without one last."""
+    return sorted(entries, key=_rank)
+
+
+def _rank(entry: Entry) -> tuple[str, str, bool, float, str]:
+    split = entry.evidence["split"]
+    score = _metric(entry.test, "ndcg@10")
+    return (split["dataset"], split["digest"], score is None, -(score or 0.0), entry.id)
 
 
 def _record_columns() -> tuple[str, ...]:
-    text = ("entry", "kind", "run", "iteration", "title", "parent", "outcome", "promoted")
-    return (*text, *_NUMBERS, "actions", "reproducible")
+    origin = ("dataset", "split", "entry", "kind", "run", "iteration", "title", "parent")
+    return (*origin, "outcome", "promoted", *_NUMBERS, "actions", "reproducible")
 
 
 def _record(entry: Entry) -> dict[str, Any]:
     decision = entry.decision
     interval = (decision.interval if decision else None) or (None, None)
     return {
+        "dataset": entry.evidence["split"]["dataset"],
+        "split": entry.evidence["split"]["digest"],
         "entry": entry.id,
         "kind": entry.kind,
         "run": entry.run,

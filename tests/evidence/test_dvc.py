@@ -86,15 +86,17 @@ def test_a_sound_cache_and_remote(dvc):
         assert report.objects == 2
 
 
-@pytest.mark.parametrize("remote", [False, True])
-def test_a_rotted_object_is_found_though_read_only(dvc, remote):
-    victim = md5(dvc, POINTERS[0])
-    rot(dvc.root / ("storage" if remote else ".dvc/cache"), victim)
-    assert dvc.verify(remote=remote).rotted == (victim,)
-    assert dvc.verify(remote=not remote).sound
+def test_a_rotted_object_is_found_though_read_only(dvc):
+    victim, other = (md5(dvc, pointer) for pointer in POINTERS)
+    rot(dvc.root / "storage", other)
+    assert dvc.verify(remote=True).rotted == (other,)
     with pytest.raises(EopError) as caught:
         dvc.push(POINTERS)
     assert caught.value.code == "EOP644"
+    rot(dvc.root / ".dvc" / "cache", victim)
+    assert dvc.verify().rotted == (victim,)
+    with pytest.raises(EopError, match=r"data/a\.bin") as caught:
+        dvc.push(POINTERS)
     assert caught.value.exit_code == ExitCode.DATA
 
 
@@ -113,6 +115,17 @@ def test_a_lost_remote_object_comes_back_by_push(dvc):
     assert dvc.verify(POINTERS, remote=True).missing == (victim,)
     assert isinstance(dvc.push(POINTERS), Pushed)
     assert dvc.verify(POINTERS, remote=True).sound
+
+
+def test_a_remote_that_is_no_folder_is_asked_after_the_push(dvc):
+    config = dvc.root / ".dvc" / "config"
+    config.write_text(config.read_text().replace("../storage", f"file://{dvc.root}/storage"))
+    shutil.rmtree(dvc.root / "storage")
+    assert isinstance(dvc.push(POINTERS), Pushed)
+    assert len(list((dvc.root / "storage").rglob("files/md5/??/*"))) == 2
+    with pytest.raises(EopError) as caught:
+        dvc.verify(remote=True)
+    assert caught.value.code == "EOP646"
 
 
 def test_adding_again_is_harmless_and_folders_are_refused(dvc):
@@ -157,8 +170,8 @@ def test_a_project_inside_another_does_not_use_its_store(dvc):
     Dvc(inner).init()
     assert "no_scm = true" in (inner / ".dvc" / "config").read_text()
     assert Dvc(inner).add(["a.bin"])[0].size == 1
-    assert Dvc(inner).verify(["a.bin.dvc"]).objects == 1
-    assert dvc.verify().objects == 2
+    assert len(list((inner / ".dvc" / "cache").rglob("files/md5/??/*"))) == 1
+    assert len(list((dvc.root / ".dvc" / "cache").rglob("files/md5/??/*"))) == 2
 
 
 def test_init_leaves_a_project_alone(dvc):

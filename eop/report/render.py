@@ -1,0 +1,99 @@
+"""The edge: read the project, build the view, and give text, data or the page."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from eop.core.files import write_text
+from eop.knowledge import note_path
+from eop.leaderboard import entry_folder, read_entries, rows
+from eop.project.project import Project
+from eop.report.cards import EntryFiles
+from eop.report.page import page
+from eop.report.terminal import print_leaderboard, print_status
+from eop.report.view import view
+from eop.runtime.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from eop.report.view import RunView
+    from eop.runtime.advance import Position
+
+
+def leaderboard_json(root: Path) -> dict[str, Any]:
+    """``{schema, rows}``: the rows of ``eop.leaderboard.rows``; missing is ``null``."""
+    frame = rows(root).astype(object)
+    records = frame.where(frame.notna(), None).to_dict("records")
+    return {"schema": "leaderboard/1", "rows": records}
+
+
+def leaderboard_text(root: Path) -> str:
+    """The leaderboard as wide as the terminal, 80 columns when there is none."""
+    frame = rows(root)
+    return _text(lambda console: print_leaderboard(console, frame))
+
+
+def status_json(project: Project, position: Position) -> dict[str, Any]:
+    """``{schema, ...}``: the run's view as data, and the gates that wait for a person."""
+    shown = _view(project)
+    return {
+        "schema": "status/1",
+        **asdict(shown),
+        "waiting": [asdict(gate) for gate in shown.waiting],
+        "problems": _problems(position),
+    }
+
+
+def status_text(project: Project, position: Position) -> str:
+    """Where a run stands, for people; each command that opens a gate has a line of its own."""
+    shown = _view(project)
+    problems = _problems(position)
+    return _text(lambda console: print_status(console, shown, problems))
+
+
+def write_report(root: Path, run: str) -> Path:
+    """Write ``runs/<run>/report.html``, one file that needs nothing else, and return its path."""
+    project = Project.of_run(root, run)
+    entries = read_entries(root)
+    files = {entry.id: _entry_files(root, entry.id) for entry in entries if entry.run == run}
+    path = project.run_dir / "report.html"
+    write_text(path, page(_view(project), entries, files))
+    return path
+
+
+def _view(project: Project) -> RunView:
+    trace = Trace(project.trace_dir, project.plan)
+    return view(project.plan, trace.state(), trace.events())
+
+
+def _problems(position: Position) -> list[str]:
+    return [problem for gate in position.waiting for problem in gate.problems]
+
+
+def _entry_files(root: Path, entry_id: str) -> EntryFiles:
+    folder = entry_folder(root, entry_id)
+    return EntryFiles(
+        patch=_read(folder / "patch.diff"),
+        curve=_read(folder / "curve.tsv"),
+        note=_read(note_path(root, entry_id)),
+    )
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(errors="replace") if path.is_file() else None
+
+
+def _text(show: Callable[[Console], None]) -> str:
+    # The console that is printed to decides on colour, not the one that makes the text.
+    width = shutil.get_terminal_size((80, 24)).columns
+    console = Console(file=StringIO(), width=width, force_terminal=Console().is_terminal)
+    with console.capture() as capture:
+        show(console)
+    return capture.get()

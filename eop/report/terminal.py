@@ -1,0 +1,180 @@
+"""The leaderboard and the status of a run on a terminal; both stay readable in 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from eop.report.view import GateView, NodeView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from eop.report.view import IterationView, RunView, Spend
+
+MISSING = "\N{EN DASH}"
+
+_STYLES = {
+    "completed": "green",
+    "approved": "green",
+    "open": "cyan",
+    "requested": "bold yellow",
+    "waiting": "dim",
+    "skipped": "dim",
+}
+
+
+def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
+    """Print ``eop.leaderboard.rows``: one table per split, a dash for what was not measured."""
+    if frame.empty:
+        console.print("The leaderboard is empty: a run writes its first entries when it publishes.")
+        return
+    for (dataset, split), part in frame.groupby(["dataset", "split"], sort=False):
+        title = f"{escape(str(dataset))}, split {str(split)[:8]}: canonical test, NDCG@10 first"
+        console.print(_table(title, part))
+    console.print(
+        f"{MISSING} not measured.  \N{GREEK CAPITAL LETTER DELTA} is NDCG@10 against the parent on "
+        "validation, with its 95 % interval.",
+        style="dim",
+    )
+
+
+def _table(title: str, part: pd.DataFrame) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", expand=False)
+    table.add_column("entry", ratio=1, overflow="fold", min_width=16)
+    for name in ("NDCG@10", "HR@10", "valid."):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("\N{GREEK CAPITAL LETTER DELTA}", justify="right", no_wrap=True)
+    table.add_column("outcome", min_width=9, max_width=14)
+    for row in part.to_dict("records"):
+        table.add_row(
+            _entry_cell(row["title"], row["entry"]),
+            number(row["test_ndcg@10"]),
+            number(row["test_hr@10"]),
+            number(row["validation_ndcg@10"]),
+            _delta_cell(row["delta"], row["low"], row["high"]),
+            _outcome_cell(row["outcome"], row["promoted"]),
+        )
+    return table
+
+
+def number(value: object, *, signed: bool = False) -> str:
+    """Four decimals, or a dash when the value is missing."""
+    if not isinstance(value, int | float) or pd.isna(value):
+        return MISSING
+    return f"{value:+.4f}" if signed else f"{value:.4f}"
+
+
+def _entry_cell(title: str, entry: str) -> Text:
+    return Text.assemble(_line(title, 60), "\n", (entry, "dim"))
+
+
+def _delta_cell(delta: object, low: object, high: object) -> Text:
+    text = Text(number(delta, signed=True))
+    if number(low) != MISSING:
+        text.append(f"\n{number(low, signed=True)}..{number(high, signed=True)}", "dim")
+    return text
+
+
+def _outcome_cell(outcome: str, promoted: object) -> Text:
+    text = Text(outcome.replace("_", " "), _style(outcome))
+    if promoted is True:
+        text.append("\npromoted", "bold green")
+    return text
+
+
+def print_status(console: Console, view: RunView, problems: Sequence[str] = ()) -> None:
+    """Print where a run stands: phases and gates per iteration, budget, and what it waits for.
+
+    ``problems`` are sentinels that decide nothing, one line each.
+    """
+    standing = f"ended: {view.ended}" if view.ended else ("waits" if view.waiting else "running")
+    console.print(
+        Text.assemble(
+            (view.run, "bold"),
+            f"  {view.protocol}, {view.events} events, {standing.replace('_', ' ')}",
+        )
+    )
+    for iteration in view.iterations:
+        console.print(_steps(iteration))
+    for spend in view.spend:
+        console.print(Text(_spend(spend)))
+    for gate in view.waiting:
+        _print_gate(console, gate)
+    for problem in problems:
+        console.print(Text(f"  note {problem}", "yellow"), soft_wrap=True)
+
+
+def _steps(iteration: IterationView) -> Table:
+    table = Table(
+        title=f"Iteration {iteration.number}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+    )
+    table.add_column("step", no_wrap=True)
+    table.add_column("branch", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("note", overflow="ellipsis", no_wrap=True, ratio=1)
+    for step in iteration.steps:
+        if isinstance(step, GateView):
+            note = f"by {step.by}: {step.reason}" if step.reason else (step.by and f"by {step.by}")
+            row = (Text(f"gate {step.step}", "bold"), "", step.status, "", note)
+        else:
+            row = (Text(step.step), step.branch or "", step.status, _time(step), step.reason)
+        name, branch, status, time, note = row
+        table.add_row(
+            name,
+            branch,
+            Text(status.replace("_", " "), _style(status)),
+            time,
+            Text(_line(note, 200)),
+        )
+    return table
+
+
+def _time(node: NodeView) -> str:
+    return MISSING if node.wall_s is None else f"{node.wall_s:.1f} s"
+
+
+def _spend(spend: Spend) -> str:
+    names = {"actions": "agent actions", "wall_s": "seconds of work"}
+    text = f"{names[spend.unit]}: {spend.spent:g} spent"
+    if spend.reserved:
+        text += f", {spend.reserved:g} reserved"
+    text += f", of {spend.limit}" if spend.limit is not None else ", no limit"
+    if spend.unknown:
+        text += f"; at least: {spend.unknown} attempt(s) could not be metered"
+    return text
+
+
+def _print_gate(console: Console, gate: GateView) -> None:
+    console.print(Text.assemble("\nWaiting for you: ", (gate.step, "bold yellow")))
+    if gate.question:
+        console.print(Text(gate.question))
+    # Commands must survive copying: they are never wrapped.
+    for label, text in (
+        ("read", gate.request),
+        ("yes", f"touch {gate.approve}"),
+        ("no", f"touch {gate.reject}"),
+    ):
+        console.print(Text(f"  {label:<5}{text}"), soft_wrap=True)
+
+
+def _style(status: str) -> str:
+    return _STYLES.get(status, "red")
+
+
+def _line(text: str, limit: int) -> str:
+    """Text of others on one line of printable characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,210 @@
+"""One run as every report shows it: a pure function of the plan and the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eop.protocol.model import Gate
+from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
+from eop.runtime.node import Instance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eop.protocol.model import Phase, Plan
+    from eop.runtime.events import Event
+    from eop.runtime.state import GateState, NodeState, State
+
+WAITING = "waiting"
+REQUESTED = "requested"
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A phase in one iteration and branch. ``status``: waiting, open, abandoned or an outcome.
+
+    ``actions`` and ``wall_s`` are those of the last attempt, ``None`` when nobody measured them.
+    """
+
+    key: str
+    step: str
+    title: str
+    branch: str | None
+    status: str
+    attempt: int
+    reason: str
+    actions: int | None
+    wall_s: float | None
+
+
+@dataclass(frozen=True)
+class GateView:
+    """A gate in one iteration and revision. ``status``: waiting, requested, approved, rejected.
+
+    ``request``, ``approve`` and ``reject`` are paths relative to the project's root, empty
+    before the request. ``when`` is the recorded time of the decision, for people only.
+    """
+
+    key: str
+    step: str
+    question: str
+    status: str
+    by: str
+    reason: str
+    when: str
+    request: str
+    approve: str
+    reject: str
+
+
+@dataclass(frozen=True)
+class IterationView:
+    """One turn of the loop: its branches (p01 -> title), its steps in document order."""
+
+    number: int
+    branches: dict[str, str]
+    steps: tuple[NodeView | GateView, ...]
+
+
+@dataclass(frozen=True)
+class Spend:
+    """A unit of the run's budget: spent, set aside for open nodes, and the limit if there is one.
+
+    ``unknown`` counts attempts that nobody could meter: then the sum is a lower bound.
+    """
+
+    unit: str
+    spent: float
+    reserved: float
+    limit: int | None
+    unknown: int
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run: ``ended`` says why it is over, ``None`` while it is not."""
+
+    run: str
+    protocol: str
+    title: str
+    events: int
+    ended: str | None
+    iterations: tuple[IterationView, ...]
+    spend: tuple[Spend, ...]
+
+    @property
+    def waiting(self) -> tuple[GateView, ...]:
+        """Gates that ask a person now."""
+        if self.ended:
+            return ()
+        steps = (step for iteration in self.iterations for step in iteration.steps)
+        return tuple(
+            step for step in steps if isinstance(step, GateView) and step.status == REQUESTED
+        )
+
+
+def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
+    """The run's view; ``events`` add when a gate was decided, and may be left out."""
+    decided = {
+        (event.data["gate"], event.data["digest"]): event.time
+        for event in events
+        if event.type in ("gate_approved", "gate_rejected")
+    }
+    return RunView(
+        run=state.run,
+        protocol=f"{plan.name} {plan.version}",
+        title=plan.title,
+        events=state.seq,
+        ended=state.ended,
+        iterations=tuple(
+            _iteration(plan, state, number, decided) for number in range(1, state.iteration + 1)
+        ),
+        spend=(
+            Spend(
+                "actions",
+                state.spent.actions,
+                state.reserved.actions,
+                plan.budget.actions,
+                state.unmetered,
+            ),
+            Spend(
+                "wall_s",
+                state.spent.wall_s,
+                state.reserved.wall_s,
+                plan.budget.wall_s,
+                state.unmetered,
+            ),
+        ),
+    )
+
+
+def _iteration(
+    plan: Plan, state: State, number: int, decided: dict[tuple[str, str], str]
+) -> IterationView:
+    branches = dict(state.branches.get(number, {}))
+    shown: list[NodeView | GateView] = []
+    for name, step in plan.steps.items():
+        if state.home(plan, name, number) != number:
+            continue
+        if isinstance(step, Gate):
+            shown += _gates(state, step, number, decided)
+        else:
+            shown += _nodes(state, step, number, branches)
+    return IterationView(number, branches, tuple(shown))
+
+
+def _nodes(state: State, phase: Phase, number: int, branches: dict[str, str]) -> list[NodeView]:
+    """The newest revision of a phase, once per branch; once when no branch is open yet."""
+    own: list[str | None] = list(branches) if phase.branch and branches else [None]
+    instances = [state.current(phase.id, number, branch) for branch in own]
+    return [_node(phase, instance, state.node(instance)) for instance in instances]
+
+
+def _node(phase: Phase, instance: Instance, node: NodeState | None) -> NodeView:
+    usage = node.usage if node else None
+    return NodeView(
+        key=instance.key,
+        step=phase.id,
+        title=phase.title,
+        branch=instance.branch,
+        status=node.status if node else WAITING,
+        attempt=node.attempt if node else 0,
+        reason=node.reason if node else "",
+        actions=usage.actions if usage else None,
+        wall_s=usage.wall_s if usage else None,
+    )
+
+
+def _gates(
+    state: State, gate: Gate, number: int, decided: dict[tuple[str, str], str]
+) -> list[GateView]:
+    """Every revision of a gate: a rejection is part of the story."""
+    newest = state.current(gate.id, number)
+    instances = [Instance(number, gate.id, None, r) for r in range(1, newest.revision + 1)]
+    return [_gate(gate, state, instance, decided) for instance in instances]
+
+
+def _gate(
+    gate: Gate, state: State, instance: Instance, decided: dict[tuple[str, str], str]
+) -> GateView:
+    known: GateState | None = state.gate(instance)
+
+    def path(suffix: str) -> str:
+        if known is None:
+            return ""
+        return gate_file(Path("gates"), state.run, instance, known.digest, suffix).as_posix()
+
+    return GateView(
+        key=instance.key,
+        step=gate.id,
+        question=gate.question,
+        status=known.status if known else WAITING,
+        by=known.by if known else "",
+        reason=known.reason if known else "",
+        when=decided.get((instance.key, known.digest), "") if known else "",
+        request=path(REQUEST),
+        approve=path(APPROVED),
+        reject=path(REJECTED),
+    )
