@@ -147,14 +147,17 @@ def test_an_overspent_budget(tmp_path: Path) -> None:
     assert findings(run) == ["spent 14 actions, the run's budget is 10"]
 
 
-def test_a_node_entered_beyond_the_budget(run: Run) -> None:
-    poor = replace(run.plan, budget=Budget(actions=15))
+def test_a_node_entered_beyond_the_budget(tmp_path: Path) -> None:
+    first = research().phase("investigate")
+    phases = (first, replace(first, id="survey", line=11))
+    run = Run(tmp_path, research(phases=phases, gates=(), loop=None))
+    run.do("it01_investigate")
+    run.do("it01_survey")
+    poor = replace(run.plan, budget=Budget(actions=12))
     write_json(run.folder / "plan.json", poor.to_json())
-    first, *rest = run.trace.events()
-    started = replace(first, data={**first.data, "plan": poor.digest})
-    rewrite(run, [started, *rest])
-    # Its gates' digests cover the plan: the forgery is found there, before the budget.
-    assert "shows other content" in findings(run)[0]
+    started, *rest = run.trace.events()
+    rewrite(run, [replace(started, data={**started.data, "plan": poor.digest}), *rest])
+    assert "it01_survey may not be entered: the run's budget of 12 actions" in findings(run)[0]
 
 
 def test_an_outcome_file_that_lies(run: Run) -> None:

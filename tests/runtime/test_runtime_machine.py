@@ -1,0 +1,277 @@
+"""Random small plans, random histories: what holds in every one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from eop.protocol.model import Budget, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Plan
+from eop.runtime.budgets import reservation
+from eop.runtime.due import asked, due, opens
+from eop.runtime.events import GENESIS, Event
+from eop.runtime.frontier import enabled, frontier
+from eop.runtime.node import Instance
+from eop.runtime.reduce import Refused, branch_names, reduce
+from eop.runtime.state import OPEN, State
+
+OUTCOMES = ["completed", "completed", "completed", "failed", "timed_out", "blocked"]
+
+
+def step(name: str, line: int, budget: Budget, **more: Any) -> Phase:
+    return Phase(name, line, name, "", nodes={"w": "scripted"}, budget=budget, **more)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Two trunk phases, maybe gates, a fan-out of two phases, a join, maybe a loop."""
+    budgets = st.builds(
+        Budget, actions=st.integers(0, 6), wall_s=st.integers(0, 6), attempts=st.integers(1, 2)
+    )
+    first_gate, last_gate = draw(st.booleans()), draw(st.booleans())
+    back = st.builds(OnReject, st.sampled_from([None, "one", "two"]), st.integers(0, 2))
+    ordered = ("one",) if draw(st.booleans()) else ()
+    on_branch = draw(st.sampled_from([("completed",), ("completed", "failed"), ("failed",)]))
+    phases = (
+        step("one", 1, draw(budgets)),
+        step("two", 2, draw(budgets), needs=ordered, outputs=(Output("items", "items.json"),)),
+        step(
+            "make",
+            4,
+            draw(budgets),
+            needs=("ask",) if first_gate else ("two",),
+            branch="item",
+            fan_out=FanOut("item", "items", 2),
+        ),
+        step("judge", 5, draw(budgets), needs=("make",), branch="item", on_branch=on_branch),
+        step("join", 6, draw(budgets), join=Join("judge", draw(st.integers(0, 2)))),
+    )
+    gates = []
+    if first_gate:
+        goto = draw(back)
+        # Only what comes before a gate can be gone back to.
+        gates.append(Gate("ask", 3, ("two",), ("items",), _before(goto, ordered)))
+    if last_gate:
+        gates.append(Gate("end", 7, ("join",), (), _before(draw(back), ordered)))
+    turns = draw(st.integers(0, 3))
+    after = ("end",) if last_gate else ("join",)
+    start = draw(st.sampled_from(["one", "two"] if ordered else ["two"]))
+    if turns and any(g.on_reject.goto == "one" for g in gates):
+        start = "one"
+    return Plan(
+        name="p",
+        version="1",
+        title="",
+        source="p.eop.md",
+        target="t",
+        variables={},
+        budget=Budget(draw(st.integers(5, 80)), draw(st.integers(5, 80))),
+        phases=phases,
+        gates=tuple(gates),
+        loop=Loop("again", 9, after, start, turns) if turns else None,
+    )
+
+
+def _before(rule: OnReject, ordered: tuple[str, ...]) -> OnReject:
+    return OnReject() if rule.goto == "one" and not ordered else rule
+
+
+class Histories(RuleBasedStateMachine):
+    """Plays a run by events alone; ``states`` keeps the state after each."""
+
+    @initialize(plan=plans())
+    def start(self, plan: Plan) -> None:
+        self.plan = plan
+        self.events: list[Event] = []
+        self.states: list[State] = []
+        self.append("run_started", run="r", plan=plan.digest, config="c", snapshot="s")
+
+    @property
+    def state(self) -> State:
+        return self.states[-1]
+
+    def append(self, kind: str, **data: Any) -> None:
+        before = self.states[-1] if self.states else None
+        prev = self.events[-1].digest if self.events else GENESIS
+        event = Event(len(self.events) + 1, kind, data, prev, "t", "h")
+        self.states.append(reduce(self.plan, before, event))
+        self.events.append(event)
+
+    def refuses(self, kind: str, **data: Any) -> bool:
+        try:
+            self.append(kind, **data)
+        except Refused:
+            return True
+        return False
+
+    def open_nodes(self) -> list[str]:
+        return [key for key, node in self.state.nodes.items() if node.status == OPEN]
+
+    def asking(self) -> list[Instance]:
+        gates = [Instance.parse(k) for k, g in self.state.gates.items() if g.status == "requested"]
+        return [gate for gate in gates if self.state.is_current(gate)]
+
+    def reserve(self, name: str) -> dict[str, float]:
+        amount = reservation(self.plan.phase(name))
+        return {"actions": amount.actions, "wall_s": amount.wall_s}
+
+    @precondition(lambda self: due(self.plan, self.state))
+    @rule()
+    def follow(self) -> None:
+        found = due(self.plan, self.state)
+        assert found is not None
+        self.append(found[0], **found[1])
+
+    @precondition(lambda self: opens(self.plan, self.state))
+    @rule(count=st.integers(0, 3))
+    def open_branches(self, count: int) -> None:
+        listed = self.state.artifact(self.plan, "items", self.state.iteration)
+        assert listed is not None
+        names = dict.fromkeys(branch_names(count), "title")
+        data = {"iteration": self.state.iteration, "branches": names, "artifact": listed.sha256}
+        assert self.refuses("branches_opened", **data) == (count > 2)
+
+    @rule(data=st.data())
+    def work(self, data: st.DataObject) -> None:
+        """What a job does: try a node of the frontier."""
+        nodes = [n for n in frontier(self.plan, self.state).instances if self.is_phase(n)]
+        if not nodes:
+            return
+        node = data.draw(st.sampled_from(nodes))
+        verdict = enabled(self.plan, self.state, node)
+        known = self.state.node(node)
+        attempt = known.attempt + 1 if known else 1
+        entry = {"node": node.key, "attempt": attempt, "reserve": self.reserve(node.step)}
+        assert self.refuses("node_entered", **entry) == (verdict.kind != "run")
+        if verdict.kind in ("skip", "budget"):
+            self.append("node_skipped", node=node.key, reason=verdict.reason)
+
+    def is_phase(self, instance: Instance) -> bool:
+        return isinstance(self.plan.steps[instance.step], Phase)
+
+    @rule(
+        iteration=st.integers(1, 3),
+        name=st.sampled_from(["one", "two", "make", "judge", "join"]),
+        branch=st.sampled_from([None, "p01", "p02", "p03"]),
+        revision=st.integers(1, 3),
+        attempt=st.integers(1, 3),
+    )
+    def force(self, iteration: int, name: str, branch: str, revision: int, attempt: int) -> None:
+        """Somebody starts a script by hand: it gets in only where the rules of old would let it."""
+        node = Instance(iteration, name, branch, revision)
+        entry = {"node": node.key, "attempt": attempt, "reserve": self.reserve(name)}
+        before = self.state
+        if not self.refuses("node_entered", **entry):
+            assert node.key not in {k for k, n in before.nodes.items() if n.final}
+            assert all(self.is_done(before, node, need) for need in self.plan.requirements(name))
+
+    def is_done(self, state: State, node: Instance, need: str) -> bool:
+        """An independent, weaker reading of the rules: what is needed has happened."""
+        home = node.iteration if node.iteration == 1 or need in self.plan.body else 1
+        revision = state.revisions.get((home, need), 1)
+        if need in {gate.id for gate in self.plan.gates}:
+            return state.gates[Instance(home, need, None, revision).key].status == "approved"
+        if self.plan.phase(need).branch is None:
+            known = state.nodes[Instance(home, need, None, revision).key]
+            return known.final and known.status == "completed"
+        branches = [node.branch] if node.branch else list(state.branches[home])
+        return all(state.nodes[Instance(home, need, b, revision).key].final for b in branches)
+
+    @precondition(lambda self: self.open_nodes())
+    @rule(data=st.data(), end=st.sampled_from(OUTCOMES))
+    def leave(self, data: st.DataObject, end: str) -> None:
+        key = data.draw(st.sampled_from(self.open_nodes()))
+        phase = self.plan.phase(Instance.parse(key).step)
+        limit = phase.budget.actions or 0
+        usage = data.draw(st.one_of(st.none(), st.integers(0, limit)))
+        wall_s = data.draw(st.integers(0, phase.budget.wall_s or 0))
+        found = [
+            {"name": o.name, "path": f"runs/{key}/{o.file}", "sha256": f"{len(self.events):064x}"}
+            for o in phase.outputs
+        ]
+        self.append(
+            "node_left",
+            node=key,
+            attempt=self.state.nodes[key].attempt,
+            outcome=end,
+            reason="",
+            artifacts=[{**artifact, "size": 1} for artifact in found],
+            usage={"actions": usage, "wall_s": wall_s},
+        )
+
+    @precondition(lambda self: self.open_nodes())
+    @rule(data=st.data())
+    def die(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(self.open_nodes()))
+        attempt = self.state.nodes[key].attempt
+        self.append("node_abandoned", node=key, attempt=attempt, reason="killed")
+
+    @precondition(lambda self: not self.state.ended and self.asking())
+    @rule(data=st.data(), status=st.sampled_from(["approved", "approved", "rejected"]))
+    def answer(self, data: st.DataObject, status: str) -> None:
+        gate = data.draw(st.sampled_from(self.asking()))
+        wrong = {"gate": gate.key, "digest": "0" * 16, "by": "a", "reason": ""}
+        assert self.refuses(f"gate_{status}", **wrong)
+        right = {**wrong, "digest": asked(self.plan, self.state, gate)}
+        self.append(f"gate_{status}", **right)
+
+    @invariant()
+    def nothing_is_past_a_closed_gate(self) -> None:
+        for key, node in self.state.nodes.items():
+            instance = Instance.parse(key)
+            if node.attempt == 0 or not self.state.is_current(instance):
+                continue
+            for gate in self.plan.gates:
+                if instance.step in self.plan.descendants(gate.id):
+                    asked_in = self.state.current(gate.id, instance.iteration)
+                    assert self.state.gates[asked_in.key].status == "approved"
+
+    @invariant()
+    def budgets_are_never_overdrawn(self) -> None:
+        used = self.state.spent + self.state.reserved
+        assert used.actions <= (self.plan.budget.actions or 0)
+        assert used.wall_s <= (self.plan.budget.wall_s or 0)
+        held = [self.state.nodes[key].reserve for key in self.open_nodes()]
+        assert self.state.reserved.actions == sum(amount.actions for amount in held)
+        assert self.state.reserved.wall_s == sum(amount.wall_s for amount in held)
+
+    @invariant()
+    def everything_is_bounded(self) -> None:
+        assert self.state.iteration <= (self.plan.loop.max if self.plan.loop else 1)
+        assert all(len(branches) <= 2 for branches in self.state.branches.values())
+        sent_back = sum(gate.on_reject.max for gate in self.plan.gates)
+        assert all(count <= 1 + sent_back for count in self.state.revisions.values())
+        for key, node in self.state.nodes.items():
+            attempts = self.plan.phase(Instance.parse(key).step).budget.attempts
+            assert node.failures <= attempts
+
+    @invariant()
+    def the_run_is_never_stuck(self) -> None:
+        """Until its end, there is a job to do, an event that is due, or a person to ask."""
+        state = self.state
+        if state.ended or self.open_nodes() or self.asking():
+            return
+        nodes = [n for n in frontier(self.plan, state).instances if self.is_phase(n)]
+        kinds = {enabled(self.plan, state, node).kind for node in nodes}
+        possible = kinds & {"run", "skip", "budget"}
+        assert possible or due(self.plan, state) or opens(self.plan, state)
+
+    def teardown(self) -> None:
+        """Any prefix, folded anew, is the state that was there."""
+        state = None
+        for event, expected in zip(
+            getattr(self, "events", []), getattr(self, "states", []), strict=True
+        ):
+            state = reduce(self.plan, state, Event.from_json(event.to_json()))
+            assert state == expected
+
+
+Histories.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestHistories = Histories.TestCase
