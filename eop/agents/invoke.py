@@ -139,7 +139,7 @@ def _count_until_end(
     guard: subprocess.Popen[bytes], product: Product, stdout: Path, cap: int | None
 ) -> bool:
     """Wait for the supervisor; true when the action cap made this process stop it."""
-    seen, due = -1, 0.0
+    seen, due = 0, 0.0
     while True:
         try:
             guard.wait(_POLL_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ def _link_problem(root: Path, path: Path, relative: str) -> str | None:
 
 
 def _clean(name: str) -> bool:
-    return name.isprintable() and _encodes(name)
+    return _encodes(name) and not any(unicodedata.category(sign) == "Cc" for sign in name)
 
 
 def _encodes(name: str) -> bool:

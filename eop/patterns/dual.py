@@ -120,7 +120,7 @@ class Dual:
         return given
 
     def _schema(self) -> dict[str, Any]:
-        """What a reviewer leaves: by the schema of the phase's output ``review``, if it names one."""
+        """The schema of the phase's output ``review`` where it names one: a reviewer's file."""
         declared = next((o for o in self.nodes.task.phase.outputs if o.name == _REVIEW), None)
         schema = schema_of(self.nodes.task, declared.schema) if declared else None
         return schema or verdict.REVIEW_SCHEMA

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _ROLES = {
     "reviewer": "Review the change in `../inputs/patch.diff`, already applied to your working "
     "directory. Judge it by the text above, the proposal and the check report, not by what its "
-    "author says of it. Leave JSON with a `summary` and `findings`: each with an `id` that you keep "
-    "across rounds, a `severity` (info, minor, major, critical), a `claim`, the `evidence` for it, "
+    "author says of it. Leave JSON with a `summary` and `findings`: each with an `id` that you "
+    "keep across rounds, a `severity` (info, minor, major, critical), a `claim`, its `evidence`, "
     "`status` open, and where it fits `file` and `line`. A finding of an earlier round "
     "(`../inputs/findings.json`) stays open until you report it again with status resolved.",
     "fixer": "Mend the change in your working directory so that no finding in "
