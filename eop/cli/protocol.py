@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -24,12 +25,13 @@ def check(root: Path, path: Path, coverage: bool, as_json: bool) -> None:
     """Check a protocol: all errors at once, each with file, line, column and a hint."""
     found = protocol.check(path, root=root)
     if as_json:
-        print_json([diagnostic.to_json() for diagnostic in found])
+        print_json([asdict(diagnostic) for diagnostic in found])
     elif found:
         click.echo(protocol.render(found), err=True)
     elif coverage:
-        for marker in protocol.coverage(path, root=root):
-            click.echo(f"{path}:{marker.line}  {marker.marker:<24} {marker.held_by}")
+        for row in protocol.coverage(path, root):
+            step = f"{row.step}." if row.step else ""
+            click.echo(f"{path}:{row.line:<4} {step + row.marker:<32} {row.held:<17} {row.by}")
     else:
         plan = protocol.load(path, root=root)
         steps = f"{len(plan.phases)} phases, {len(plan.gates)} gates"

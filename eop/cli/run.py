@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -11,7 +12,9 @@ from eop.cli.common import config_option, json_option, overrides, print_json
 from eop.core.errors import ExitCode
 from eop.driver.demo import play
 from eop.driver.loop import run_until_still
+from eop.functions.lineage import base_id
 from eop.functions.reproduce import reproduce as reproduce_entry
+from eop.report import leaderboard_text
 
 
 @click.command(
@@ -67,4 +70,16 @@ def reproduce(
 @click.pass_obj
 def demo(root: Path, folder: Path, cores: int) -> None:
     """Run the demo protocol in a project of its own, answering its gates on your behalf."""
-    play(root, folder.resolve(), cores=cores)
+    started = time.monotonic()
+    folder = folder.resolve()
+    project = play(root, folder, cores=cores)
+    click.echo(leaderboard_text(folder))
+    base = f"leaderboard/{base_id(project)}/dvc.yaml:reproduce"
+    for name, value in {
+        "took": f"{time.monotonic() - started:.0f} s",
+        "leaderboard": folder / "leaderboard",
+        "notes": folder / "knowledge" / "notes",
+        "report": project.run_dir / "report.html",
+        "make a row again": f"cd {folder} && dvc repro -f -s --no-run-cache {base}",
+    }.items():
+        click.echo(f"{name:<18}{value}")

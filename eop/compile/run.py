@@ -51,7 +51,7 @@ def compile_run(project: Project, state: State, frontier: Frontier) -> Compiled:
         files[path] = "\n\n".join([header, *(rule.text() for rule in rules)])
     files |= _specs(project, state)
     files |= _archive(project, state, live=set(by_iteration))
-    files[project.rules_dir / "frontier.smk"] = _frontier_text(project, frontier)
+    files[project.rules_dir / "frontier.smk"] = _frontier_text(project, state, frontier)
     return Compiled(files)
 
 
@@ -135,18 +135,32 @@ def _archive(project: Project, state: State, live: set[int]) -> dict[Path, str]:
     }
 
 
-def _frontier_text(project: Project, frontier: Frontier) -> str:
+def _frontier_text(project: Project, state: State, frontier: Frontier) -> str:
+    """What `rule all` asks for, and the outcome of each iteration's publishing."""
+    run = f"runs/{project.run}"
+    published = _published(project, state, frontier)
     targets = [outcome_path(project, instance) for instance in frontier.instances]
-    published = [
-        instance
-        for instance in frontier.instances
-        if (step := project.plan.steps[instance.step])
-        and isinstance(step, Phase)
-        and step.function == "publish"
-    ]
-    targets += [f"runs/{project.run}/it{i.iteration:02d}/recorded.json" for i in published]
-    lines = [_HEADER.format(source=project.config.protocol), f"RUN = {project.run!r}"]
-    lines.append("TARGETS = [\n" + "".join(f"    {target!r},\n" for target in targets) + "]")
-    rows = [outcome_path(project, instance) for instance in published]
-    lines.append("PUBLISHED = [\n" + "".join(f"    {row!r},\n" for row in rows) + "]")
-    return "\n".join(lines) + "\n"
+    targets += [f"{run}/{iteration}/recorded.json" for iteration in published]
+    targets += [f"{run}/report.html"] if published else []
+    return "\n".join(
+        [
+            _HEADER.format(source=project.config.protocol),
+            "TARGETS = [",
+            *(f"    {target!r}," for target in targets),
+            "]",
+            "PUBLISHED = {",
+            *(f"    {iteration!r}: {path!r}," for iteration, path in published.items()),
+            "}\n",
+        ]
+    )
+
+
+def _published(project: Project, state: State, frontier: Frontier) -> dict[str, str]:
+    """Iterations (``it01``) that have published or may, with the outcome file of it."""
+    left = [Instance.parse(key) for key, node in state.nodes.items() if node.completed]
+    found = {}
+    for instance in sorted({*left, *frontier.instances}):
+        step = project.plan.steps[instance.step]
+        if isinstance(step, Phase) and step.function == "publish":
+            found[f"it{instance.iteration:02d}"] = outcome_path(project, instance)
+    return found

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from eop.agents.contract import Product
     from eop.functions.context import Context
+    from eop.project.project import Project
     from eop.runtime.node import NodeResult
 
 
 def run_agents(context: Context) -> NodeResult:
-    """Run the phase's pattern on a fresh tree of the champion; the outputs are in ``artifacts/``."""
+    """Run the phase's pattern on a fresh tree of the champion; outputs are in ``artifacts/``."""
     project, at = context.project, context.instance
     proposal = context.artifacts.proposal(at.iteration, at.branch) if at.branch else None
     return run(
@@ -41,7 +42,7 @@ def run_agents(context: Context) -> NodeResult:
             base=_base(context),
             snapshot=snapshot_tree(project),
             directory=context.directory,
-            products=_products(context),
+            products=products(project),
             jail=context.jail,
             target=targets.load(
                 project.root / "config" / "targets" / f"{project.plan.target}.yaml"
@@ -123,9 +124,10 @@ def _branch_facts(context: Context) -> Path:
     return path
 
 
-def _products(context: Context) -> Mapping[str, Product]:
-    schema = yaml.safe_load((context.root / "config/schemas/playbook.schema.yaml").read_text())
-    return {scripted.NAME: scripted.load(context.project.playbook, schema)}
+def products(project: Project) -> Mapping[str, Product]:
+    """The products that the protocol's nodes name, ready to start; ``EopError`` if one is not."""
+    schema = yaml.safe_load((project.root / "config/schemas/playbook.schema.yaml").read_text())
+    return {scripted.NAME: scripted.load(project.playbook, schema)}
 
 
 def _schemas(folder: Path) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`make demo`: a project of its own, two iterations, real trainings, a person's answers stood in."""
+"""`make demo`: a project of its own, two iterations, real trainings, gates answered for you."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode, Where
@@ -14,12 +13,12 @@ from eop.core.files import write_text
 from eop.driver.loop import position_of, snakemake_command
 from eop.driver.workflow import load_project
 from eop.project.config import CONFIG_FILE, read_raw
-from eop.report import leaderboard_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from eop.project.project import Project
     from eop.runtime.advance import Position
 
 _PROTOCOL = "config/protocols/demo.eop.md"
@@ -29,13 +28,12 @@ _REMOTE = ".dvc-remote"
 _MARK = ".rankevolve-demo"
 
 
-def play(root: Path, folder: Path, *, cores: int) -> None:
+def play(root: Path, folder: Path, *, cores: int) -> Project:
     """Make a project in ``folder`` from the sources at ``root`` and run the demo protocol there.
 
     An earlier demo in ``folder`` is replaced; anything else there is refused (EOP830). Every
     sentinel is touched on behalf of the person who asked for the demo, and said so.
     """
-    started = time.monotonic()
     _make_project(root, folder)
     project = load_project(folder, read_raw(folder))
     _say(f"project {folder} (git and DVC of its own), protocol {_PROTOCOL}")
@@ -52,12 +50,8 @@ def play(root: Path, folder: Path, *, cores: int) -> None:
                 f"touch {project.relative(gate.approve)}"
             )
             gate.approve.touch(exist_ok=False)
-    print(leaderboard_text(folder))
-    _say(f"run ended: {position.ended}, after {time.monotonic() - started:.0f} s")
-    _say(f"leaderboard  {folder / 'leaderboard'}")
-    _say(f"notes        {folder / 'knowledge' / 'notes'}")
-    _say(f"report       {project.run_dir / 'report.html'}")
-    _say(f"make any row again:  cd {folder} && {_reproduce(project.run)}")
+    _say(f"run ended: {position.ended}")
+    return project
 
 
 def _make_project(root: Path, folder: Path) -> None:
@@ -118,10 +112,6 @@ def _snakemake(folder: Path, cores: int) -> Position:
             where=Where(str(folder)),
         )
     return position_of(load_project(folder, read_raw(folder)))
-
-
-def _reproduce(run: str) -> str:
-    return f"dvc repro -f -s --no-run-cache leaderboard/{run}-base/dvc.yaml:reproduce"
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -15,6 +15,7 @@ from eop.compile.run import compile_run
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_if_changed
 from eop.core.locks import LockHeldError, acquire
+from eop.driver.agent import products
 from eop.driver.announce import closing_lines
 from eop.driver.start import open_run
 from eop.functions.split import require_raw_data
@@ -43,7 +44,11 @@ class Flow:
         return [str(path) for path in sorted(self.project.rules_dir.glob("*.smk"))]
 
     def guard(self, workflow: Any) -> None:
-        """Refuse the flags that would make Snakemake forget what has happened."""
+        """Refuse what cannot go well, before any job starts.
+
+        That is: flags that would make Snakemake forget what has happened, an agent product that
+        is not ready, a data set that is not there.
+        """
         dag, execution = workflow.dag_settings, workflow.execution_settings
         used = {
             "--forceall": dag.forceall,
@@ -58,8 +63,9 @@ class Flow:
                 f"refused: {', '.join(refused)} would redo or bless finished work behind the "
                 f"trace's back. If you are sure: {_UNSAFE}"
             )
-        if not (self.project.split_dir / "manifest.json").is_file():
-            with _as_workflow_error():
+        with _as_workflow_error():
+            products(self.project)
+            if not (self.project.split_dir / "manifest.json").is_file():
                 require_raw_data(self.project)
 
     def close(self) -> None:

@@ -40,15 +40,15 @@ def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]
     judged = []
     for trained in checkpoint["seeds"]:
         folder = (root / trained["checkpoint"]["path"]).parent
-        targets = [recommender.evaluate(folder, target) for target in ("validation", "test")]
-        judged.append((trained["seed"], *targets))
+        validation = recommender.evaluate(folder, "validation")
+        judged.append((trained["seed"], validation, recommender.evaluate(folder, "test")))
     return _document(root, judged)
 
 
 def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
     """The popularity baseline as a ``metrics`` document."""
-    targets = [recommender.popularity(target) for target in ("validation", "test")]
-    return _document(root, [(_NO_SEED, *targets)])
+    validation = recommender.popularity("validation")
+    return _document(root, [(_NO_SEED, validation, recommender.popularity("test"))])
 
 
 def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:

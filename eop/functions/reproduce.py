@@ -39,9 +39,12 @@ class Verdict:
         return not self.differences
 
 
-def reproduce(root: Path, entry_id: str, out: Path, *, threads: int, isolation: str) -> Verdict:
+def reproduce(
+    root: Path, entry_id: str, out: Path, *, threads: int | None, isolation: str
+) -> Verdict:
     """Make the entry's numbers again below ``out`` and write ``metrics.json``, ``verdict.json``.
 
+    ``threads`` is as recorded when ``None``: another number may change the last digits.
     Inputs are checked against their recorded digests before anything runs (EOP670). Raises
     EOP671 when the entry cannot be reproduced at all.
     """
@@ -56,7 +59,8 @@ def reproduce(root: Path, entry_id: str, out: Path, *, threads: int, isolation: 
     if out.exists():
         shutil.rmtree(out)
     out.mkdir(parents=True)
-    recommender = _recommender(root, entry, out, threads=threads, isolation=isolation)
+    used = threads or entry.evidence["environment"]["threads"]
+    recommender = _recommender(root, entry, out, threads=used, isolation=isolation)
     if entry.outcome == "rejected_by_preflight":
         return _again_rejected(entry, recommender, out)
     measured = _measure(root, entry, recommender, out)

@@ -19,15 +19,9 @@ _SYNTHETIC_SEED = "7"
 
 
 def require_raw_data(project: Project) -> None:
-    """Stop early, with advice, when a data set is asked for that is not there (EOP631)."""
-    if project.config.dataset == SYNTHETIC or project.raw_dir.is_dir():
-        return
-    raise EopError(
-        "EOP631",
-        f"data set '{project.config.dataset}' is not at {project.raw_dir}",
-        hint=_advice(project.root, project.config.dataset, project.config.data_dir),
-        exit_code=ExitCode.DATA,
-    )
+    """Stop before any job, with the reader's advice, when a data set is not where it should be."""
+    if project.config.dataset != SYNTHETIC and not project.raw_dir.is_dir():
+        make_split(project.root, project.config.dataset, project.config.data_dir)
 
 
 def make_split(root: Path, dataset: str, source: str) -> None:
@@ -37,30 +31,14 @@ def make_split(root: Path, dataset: str, source: str) -> None:
     """
     raw = root / source
     if dataset == SYNTHETIC and not raw.is_dir():
-        _hstu(root, "data", "synthesize", "--seed", _SYNTHETIC_SEED, "--out", str(raw))
+        _hstu(root, "synthesize", "--seed", _SYNTHETIC_SEED, "--out", str(raw))
     out = root / "data" / "splits" / dataset
-    _hstu(root, "data", "split", "--source", str(raw), "--out", str(out))
-
-
-def _advice(root: Path, dataset: str, folder: str) -> str:
-    done = _start(root, "data", "where", dataset, "--folder", folder)
-    return done.stdout.strip()
+    _hstu(root, "split", "--source", str(raw), "--out", str(out))
 
 
 def _hstu(root: Path, *arguments: str) -> None:
-    done = _start(root, *arguments)
-    print(done.stdout, done.stderr, sep="", end="", file=sys.stderr, flush=True)
-    if done.returncode:
-        raise EopError(
-            "EOP630",
-            f"`hstu {' '.join(arguments)}` failed:\n{done.stderr.strip()}",
-            exit_code=_exit_code(done.returncode),
-        )
-
-
-def _start(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hstu", *arguments],
+    done = subprocess.run(
+        [sys.executable, "-m", "hstu", "data", *arguments],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
         stdin=subprocess.DEVNULL,
@@ -68,7 +46,11 @@ def _start(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def _exit_code(status: int) -> ExitCode:
-    return ExitCode(status) if status in set(ExitCode) else ExitCode.FAILURE
+    if done.returncode:
+        known = done.returncode in set(ExitCode)
+        raise EopError(
+            "EOP630",
+            f"the data set cannot be used:\n{done.stderr.strip()}",
+            exit_code=ExitCode(done.returncode) if known else ExitCode.FAILURE,
+        )
+    print(done.stdout, end="", file=sys.stderr)
