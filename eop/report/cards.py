@@ -162,8 +162,9 @@ def _diff_line(line: str) -> Markup:
 def _note(text: str | None) -> Markup | None:
     if text is None:
         return None
-    # Raw HTML in a note is shown as text, and images are not loaded.
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    # Raw HTML, images and links in a note are shown as text: the page leads nowhere else.
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.disable(["image", "link", "autolink", "reference"])
     rendered = Markup(parser.render(_without_front_matter(text)))
     return el("details", el("summary", "Note"), el("div", rendered, class_="note"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -46,12 +47,19 @@ def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
 
 
 def _table(title: str, part: pd.DataFrame) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", expand=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     table.add_column("entry", ratio=1, overflow="fold", min_width=16)
     for name in ("NDCG@10", "HR@10", "valid."):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("\N{GREEK CAPITAL LETTER DELTA}", justify="right", no_wrap=True)
-    table.add_column("outcome", min_width=9, max_width=14)
+    table.add_column("outcome", min_width=9, max_width=12)
     for row in part.to_dict("records"):
         table.add_row(
             _entry_cell(row["title"], row["entry"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eop.protocol.model import Gate
 from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
-from eop.runtime.node import Instance
+from eop.runtime.node import Instance, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,9 @@ def _nodes(state: State, phase: Phase, number: int, branches: dict[str, str]) ->
 
 
 def _node(phase: Phase, instance: Instance, node: NodeState | None) -> NodeView:
-    usage = node.usage if node else None
+    # A skipped node did no work: there is nothing that could be measured.
+    worked = node is not None and node.status != Outcome.SKIPPED
+    usage = node.usage if node and worked else None
     return NodeView(
         key=instance.key,
         step=phase.id,
@@ -180,10 +182,11 @@ def _node(phase: Phase, instance: Instance, node: NodeState | None) -> NodeView:
 def _gates(
     state: State, gate: Gate, number: int, decided: dict[tuple[str, str], str]
 ) -> list[GateView]:
-    """Every revision of a gate: a rejection is part of the story."""
+    """Every revision of a gate that was asked: a rejection is part of the story."""
     newest = state.current(gate.id, number)
-    instances = [Instance(number, gate.id, None, r) for r in range(1, newest.revision + 1)]
-    return [_gate(gate, state, instance, decided) for instance in instances]
+    past = [Instance(number, gate.id, None, r) for r in range(1, newest.revision)]
+    asked = [instance for instance in past if state.gate(instance)]
+    return [_gate(gate, state, instance, decided) for instance in [*asked, newest]]
 
 
 def _gate(
