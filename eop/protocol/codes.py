@@ -64,6 +64,7 @@ CODES = MappingProxyType(
         "EOP414": "a marker that means nothing on this step",
         "EOP415": "a join that can never fire",
         "EOP416": "a function lacks what it works on",
+        "EOP417": "a phase below a gate would start at once",
         # budgets, tools, artifacts
         "EOP501": "a phase's budget does not fit into the run's",
         "EOP502": "a product cannot enforce a tool allow-list",

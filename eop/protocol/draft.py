@@ -81,6 +81,12 @@ class Draft:
         return next((phase for phase in self.phases if phase.value.fan_out), None)
 
     @property
+    def most_branches(self) -> int | None:
+        """The bound of the fan-out; ``None`` without one, or when it could not be read."""
+        fan_out = self.fan_out.value.fan_out if self.fan_out else None
+        return (fan_out.max or None) if fan_out else None
+
+    @property
     def budget(self) -> Budget:
         """The run's budget, as far as it could be read."""
         return _budget(self.front.get("budget"))
@@ -99,7 +105,7 @@ def build_draft(document: Document, report: Report) -> Draft:
             broken.update(block.names)
         elif _is_new(step, seen, report):
             placed[next(iter(node.keys))].append(step)
-    if not any(block.chunk is None for block in document.blocks) and not placed["phase"]:
+    if not placed["phase"] and not broken:
         hint = "add a fence '```eop' that begins with 'phase: name'"
         report.error("EOP117", "the protocol has no phase", Span(1), hint)
     title = document.title or str(front.get("name", ""))
@@ -195,6 +201,9 @@ def _edges_known(node: Mapping, values: dict[str, Any]) -> bool:
             and len(value) < len(child.items)
         ):
             return False
+    opens = values.get("for_each")
+    if isinstance(opens, dict) and not {"item", "in"} <= opens.keys():
+        return False
     return "of" in values.get("join", {"of": ""})
 
 
@@ -203,8 +212,8 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
     fan_out, branch = None, loop_over
     if isinstance(loop_over, dict):
         branch = loop_over.get("item")
-        if len(loop_over) == 3:
-            fan_out = FanOut(loop_over["item"], loop_over["in"], loop_over["max"])
+        if {"item", "in"} <= loop_over.keys():
+            fan_out = FanOut(loop_over["item"], loop_over["in"], loop_over.get("max", 0))
     join = values.get("join") or {}
     review = values.get("review")
     is_dual = values.get("pattern") == "dual"

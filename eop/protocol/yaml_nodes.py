@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent
-from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 
 from eop.protocol.diagnostics import Span
 
@@ -81,20 +88,19 @@ def parse_yaml(lines: Sequence[str], first_line: int, report: Report) -> Node | 
     """
     if _tabs(lines, first_line, report):
         return None
-    text = "\n".join(lines) + "\n"
     reader = _Reader(lines, first_line, report)
     try:
-        if _extras(text, reader):
-            return None
-        root = YAML(typ="safe", pure=True).compose(text)
-        return None if root is None else reader.convert(root)
+        node = reader.document()
     except MarkedYAMLError as error:
         reader.malformed(error)
+        return None
     except YAMLError as error:
         report.error("EOP108", f"malformed YAML: {error}".split("\n")[0], Span(first_line))
+        return None
     except RecursionError:
         report.error("EOP108", "malformed YAML: nested too deeply", Span(first_line))
-    return None
+        return None
+    return None if reader.refused else node
 
 
 def _tabs(lines: Sequence[str], first_line: int, report: Report) -> bool:
@@ -107,70 +113,93 @@ def _tabs(lines: Sequence[str], first_line: int, report: Report) -> bool:
     return report.count > before
 
 
-def _extras(text: str, reader: _Reader) -> bool:
-    """Report anchors, aliases and tags: they hide what a reader of the document would see."""
-    found = False
-    for event in YAML(typ="safe", pure=True).parse(text):
-        alias = isinstance(event, AliasEvent)
-        tagged = getattr(event, "ctag", None) is not None or getattr(event, "tag", None)
-        if alias or tagged or getattr(event, "anchor", None):
-            found = True
-            what = "an alias" if alias else "a tag" if tagged else "an anchor"
-            span = reader.span(event.start_mark, event.end_mark)
-            reader.report.error("EOP110", f"{what} is not allowed here", span, "write the value")
-    return found
-
-
 class _Reader:
-    """Turns composed YAML nodes into ours, with absolute positions."""
+    """Builds nodes from the parser's events, with absolute positions.
+
+    ``refused`` is set once an anchor, an alias or a tag was met: they hide what a reader of the
+    document would see.
+    """
 
     def __init__(self, lines: Sequence[str], first_line: int, report: Report) -> None:
         self.report = report
+        self.refused = False
         self._lines = lines
         self._first = first_line
+        self._events = YAML(typ="safe", pure=True).parse("\n".join(lines) + "\n")
 
-    def span(self, start: Any, end: Any) -> Span:
+    def document(self) -> Node | None:
+        """The one document of the text; ``None`` when there is none."""
+        root: Node | None = None
+        for event in self._events:
+            if isinstance(event, DocumentStartEvent):
+                if root is not None:
+                    message = "malformed YAML: a second document begins here"
+                    span = self._span(event.start_mark, event.end_mark)
+                    self.report.error("EOP108", message, span, "delete the line '---'")
+                    return root
+                root = self._node(next(self._events))
+        return root
+
+    def _node(self, event: Any) -> Node:
+        self._refuse(event)
+        if isinstance(event, MappingStartEvent):
+            return self._mapping(event)
+        if isinstance(event, SequenceStartEvent):
+            items = []
+            while not isinstance(item := next(self._events), SequenceEndEvent):
+                items.append(self._node(item))
+            return Listing(tuple(items), self._span(event.start_mark, item.end_mark))
+        value = _value(event) if isinstance(event, ScalarEvent) else None
+        return Scalar(value, self._span(event.start_mark, event.end_mark))
+
+    def _mapping(self, event: Any) -> Mapping:
+        values: dict[str, Node] = {}
+        keys: dict[str, Span] = {}
+        while not isinstance(key_event := next(self._events), MappingEndEvent):
+            key_node = self._node(key_event)
+            value = self._node(next(self._events))
+            key = key_event.value if isinstance(key_event, ScalarEvent) else None
+            if not isinstance(key, str):
+                self.report.error("EOP301", "a key must be a word", key_node.span)
+            elif key in values:
+                hint = f"the first one is on line {keys[key].line}; keep one of them"
+                self.report.error("EOP109", f"the key '{key}' is given twice", key_node.span, hint)
+            else:
+                values[key], keys[key] = value, key_node.span
+        return Mapping(values, keys, self._span(event.start_mark, key_event.end_mark))
+
+    def _refuse(self, event: Any) -> None:
+        alias = isinstance(event, AliasEvent)
+        tagged = not alias and event.tag is not None
+        if not (alias or tagged or event.anchor):
+            return
+        self.refused = True
+        what = "an alias" if alias else "a tag" if tagged else "an anchor"
+        span = self._span(event.start_mark, event.end_mark)
+        rest = self._lines[event.start_mark.line][event.start_mark.column :]
+        word = Span(span.line, span.column, len(rest.split(maxsplit=1)[0]))
+        self.report.error("EOP110", f"{what} is not allowed here", word, "write the value itself")
+
+    def _span(self, start: Any, end: Any) -> Span:
         line = self._lines[start.line] if start.line < len(self._lines) else ""
         stop = end.column if end.line == start.line else len(line.rstrip())
         return Span(self._first + start.line, start.column + 1, max(stop - start.column, 1))
 
-    def convert(self, node: Any) -> Node:
-        span = self.span(node.start_mark, node.end_mark)
-        if isinstance(node, MappingNode):
-            return self._mapping(node, span)
-        if isinstance(node, SequenceNode):
-            return Listing(tuple(self.convert(item) for item in node.value), span)
-        return Scalar(_value(node), span)
-
-    def _mapping(self, node: MappingNode, span: Span) -> Mapping:
-        values: dict[str, Node] = {}
-        keys: dict[str, Span] = {}
-        for key_node, value_node in node.value:
-            where = self.span(key_node.start_mark, key_node.end_mark)
-            key = key_node.value if isinstance(key_node, ScalarNode) else None
-            if not isinstance(key, str):
-                self.report.error("EOP301", "a key must be a word", where)
-            elif key in values:
-                hint = f"the first one is on line {keys[key].line}; keep one of them"
-                self.report.error("EOP109", f"the key '{key}' is given twice", where, hint)
-            else:
-                values[key], keys[key] = self.convert(value_node), where
-        return Mapping(values, keys, span)
-
     def malformed(self, error: MarkedYAMLError) -> None:
+        """Report a syntax error: an unclosed bracket where it opens, all else where it shows."""
         mark: Any = error.problem_mark or error.context_mark
-        at_end = mark is not None and mark.line >= len(self._lines)
-        if at_end and error.context_mark is not None:
+        if error.context_mark is not None and "a flow" in (error.context or ""):
             mark = error.context_mark
-        place = Span(self._first) if mark is None else self.span(mark, mark)
+        place = Span(self._first) if mark is None else self._span(mark, mark)
         reason = ", ".join(part for part in (error.context, error.problem) if part)
-        hint = "a text with ': ' or a leading special character needs quotes"
+        quotes = error.problem is not None and "not allowed here" in error.problem
+        hint = "a text that holds ': ' needs quotes" if quotes else None
         self.report.error("EOP108", f"malformed YAML: {reason}", place, hint)
 
 
-def _value(node: ScalarNode) -> str | int | float | bool | None:
-    text = str(node.value)
-    if node.style is not None:
+def _value(event: ScalarEvent) -> str | int | float | bool | None:
+    text = str(event.value)
+    if event.style is not None:
         return text
     if text in _WORDS:
         return _WORDS[text]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
@@ -94,6 +95,10 @@ def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) 
         return
     above = graph.ancestors(phase.value.id)
     before = [other.value for other in draft.phases if other.value.id in above]
+    if signature.join and phase.value.join is None:
+        hint = "add 'join: {of: ..., wait: all, at_least: 0}'"
+        report.error("EOP416", f"'{function}' works on joined branches", span, hint)
+        return
     for needed in signature.after:
         if not any(other.function == needed for other in before):
             message = f"'{function}' works on what '{needed}' leaves, which does not come before it"
@@ -104,9 +109,6 @@ def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) 
         report.error(
             "EOP416", f"'{function}' works on a patch, and none comes before it", span, hint
         )
-    if signature.join and phase.value.join is None and "join" not in phase.node.keys:
-        hint = "add 'join: {of: ..., wait: all, at_least: 0}'"
-        report.error("EOP416", f"'{function}' works on joined branches", span, hint)
 
 
 def _written(output: Output) -> str:
@@ -167,31 +169,38 @@ def _fan_out(
 
 
 class _Schemas:
-    """Artifact schemas below a project's root, each read once."""
+    """The artifact schemas below a project's root; each fault is reported where it is named."""
 
     def __init__(self, root: Path, report: Report) -> None:
         self._folder = root / "config" / "schemas"
         self._report = report
-        self._known: dict[str, dict[str, Any] | None] = {}
 
     def load(self, name: str, span: Span) -> dict[str, Any] | None:
         """The schema ``name``; ``None`` when it cannot be used, which is reported at ``span``."""
         path = self._folder / f"{name}.schema.yaml"
         shown = f"config/schemas/{path.name}"
-        if name in self._known:
-            return self._known[name]
-        schema = None
         try:
-            schema = YAML(typ="safe", pure=True).load(path.read_text())
-            Draft202012Validator.check_schema(schema)
+            schema = _parse_schema(path.read_bytes())
         except OSError:
             names = [file.name.split(".")[0] for file in self._folder.glob("*.schema.yaml")]
             hint = did_you_mean(name, names) or f"write {shown}"
             self._report.error("EOP208", f"{shown} does not exist", span, hint)
-        except (YAMLError, UnicodeDecodeError, SchemaError) as error:
-            reason = getattr(error, "message", None) or str(error).split("\n")[0]
-            schema = None
-            message = f"{shown} is not a JSON Schema: {reason}"
+            return None
+        if isinstance(schema, str):
+            message = f"{shown} is not a JSON Schema: {schema}"
             self._report.error("EOP208", message, span, "mend the schema")
-        self._known[name] = schema
+            return None
         return schema
+
+
+@lru_cache(maxsize=64)
+def _parse_schema(content: bytes) -> dict[str, Any] | str:
+    """The JSON Schema in a YAML file, or what is wrong with it."""
+    try:
+        schema = YAML(typ="safe", pure=True).load(content.decode())
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return error.message
+    except (YAMLError, UnicodeDecodeError) as error:
+        return str(error).split("\n")[0]
+    return schema if isinstance(schema, dict) else "it is not a mapping"

@@ -19,24 +19,24 @@ def check_branches(draft: Draft, graph: Graph, report: Report) -> None:
         span = extra.node.at("for_each")
         report.error("EOP408", "a protocol opens branches at most once", span, hint)
     branches = frozenset(phase.value.id for phase in draft.phases if phase.value.branch)
-    if heads:
-        _members(heads[0], draft, graph, report)
-    _edges(draft, branches, report)
-    for phase in draft.phases:
-        _join(phase, heads, branches, graph, report)
-    _joined(draft, branches, graph, report)
-
-
-def _members(head: Placed[Phase], draft: Draft, graph: Graph, report: Report) -> None:
-    opener = head.value.id
+    strays = _strays(heads[0], branches, graph) if heads else frozenset()
     for phase in draft.phases:
         name = phase.value.id
-        if not phase.value.branch or phase.value.fan_out or name in graph.doubtful:
-            continue
-        if opener not in graph.ancestors(name):
-            message = f"'{name}' works on a {phase.value.branch} but does not come after '{opener}'"
+        if heads and name in strays and not strays & set(graph.requires[name]):
+            opener = heads[0].value.id
+            message = f"'{name}' runs once per '{phase.value.branch}' but not after '{opener}'"
             hint = f"add '{opener}', or a phase after it, to its needs"
             report.error("EOP409", message, phase.node.at("for_each"), hint)
+    _edges(draft, branches, report)
+    _can_fire(draft, report)
+    if not strays:
+        _joined(draft, branches, graph, report)
+
+
+def _strays(head: Placed[Phase], branches: frozenset[str], graph: Graph) -> frozenset[str]:
+    """Branch phases that could run before their branch is opened."""
+    opener = head.value.id
+    return branches - graph.doubtful - graph.below([opener])
 
 
 def _edges(draft: Draft, branches: frozenset[str], report: Report) -> None:
@@ -71,28 +71,14 @@ def _crossing(
             report.error("EOP410", message, step.node.at(key), hint)
 
 
-def _join(
-    phase: Placed[Phase],
-    heads: list[Placed[Phase]],
-    branches: frozenset[str],
-    graph: Graph,
-    report: Report,
-) -> None:
-    join = phase.value.join
-    if join is None:
-        return
-    span = phase.node.at("join", "of")
-    if phase.value.branch:
-        message = "a branch phase cannot join the branches"
-        report.error("EOP411", message, phase.node.key("join"), "drop its for_each")
-    elif join.of not in branches and join.of not in graph.doubtful:
-        hint = "name the last phase of the branches, or use needs"
-        report.error("EOP411", f"'{join.of}' is not in a branch", span, hint)
-    most = heads[0].value.fan_out.max if heads and heads[0].value.fan_out else None
-    if most is not None and join.at_least > most:
-        message = f"at_least {join.at_least} can never be met: there are at most {most} branches"
-        hint = f"write at most {most}"
-        report.error("EOP415", message, phase.node.at("join", "at_least"), hint)
+def _can_fire(draft: Draft, report: Report) -> None:
+    most = draft.most_branches
+    for phase in draft.phases:
+        least = phase.value.join.at_least if phase.value.join else 0
+        if most is not None and least > most:
+            message = f"at_least {least} can never be met: there are at most {most} branches"
+            span = phase.node.at("join", "at_least")
+            report.error("EOP415", message, span, f"write at most {most}")
 
 
 def _joined(draft: Draft, branches: frozenset[str], graph: Graph, report: Report) -> None:

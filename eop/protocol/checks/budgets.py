@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def check_budgets(draft: Draft, report: Report) -> None:
     """A phase's budget, times its branches, must fit into the run's."""
     run = draft.budget
-    head = draft.fan_out
-    most = head.value.fan_out.max if head and head.value.fan_out else 1
+    most = draft.most_branches or 1
     for phase in draft.phases:
         times = most if phase.value.branch else 1
         own = phase.value.budget

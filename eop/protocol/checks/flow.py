@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
     """Check cycles, gates and the loop."""
     _cycles(draft, graph, report)
-    _gates_guard(draft, graph, report)
-    _gates_hold(draft, report)
+    bypassed = _gates_guard(draft, graph, report)
+    idle = _idle_gates(draft)
+    _gates_hold(draft, idle - bypassed, report)
+    _late_starts(draft, graph, report)
     for extra in draft.loops[1:]:
         hint = f"the first one is on line {draft.loops[0].name.line}"
         report.error("EOP405", "a protocol has at most one loop", extra.name, hint)
@@ -23,7 +25,7 @@ def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
     body: frozenset[str] = frozenset()
     if loop is not None and not loop.doubtful:
         body = graph.below([loop.value.goto])
-        _loop(loop, body, draft, graph, report)
+        _loop(loop, body, bypassed, draft, graph, report)
     for gate in draft.gates:
         _rejection(gate, body, graph, report)
 
@@ -43,8 +45,9 @@ def _cycles(draft: Draft, graph: Graph, report: Report) -> None:
         )
 
 
-def _gates_guard(draft: Draft, graph: Graph, report: Report) -> None:
-    """Whatever builds on what a gate shows must come after that gate."""
+def _gates_guard(draft: Draft, graph: Graph, report: Report) -> frozenset[str]:
+    """Whatever builds on what a gate shows must come after that gate; the gates bypassed."""
+    bypassed = set()
     producers = {out.name: p.value.id for p in draft.phases for out in p.value.outputs}
     phases = {phase.value.id: phase for phase in draft.phases}
     for gate in draft.gates:
@@ -64,23 +67,47 @@ def _gates_guard(draft: Draft, graph: Graph, report: Report) -> None:
             )
             hint = f"add '{gate.value.id}' to its needs"
             report.error("EOP402", message, phases[name].name, hint)
+            bypassed.add(gate.value.id)
+    return frozenset(bypassed)
 
 
-def _gates_hold(draft: Draft, report: Report) -> None:
-    """A gate in the middle of the document must be waited for; the last one may end the run."""
+def _idle_gates(draft: Draft) -> frozenset[str]:
+    """Gates that nothing waits for; none where that cannot be told."""
+    if draft.broken or any(step.doubtful for step in draft.all_steps):
+        return frozenset()
     waited = {name for phase in draft.phases for name in phase.value.needs}
     waited |= {name for gate in draft.gates for name in gate.value.after}
     waited |= {name for loop in draft.loops for name in loop.value.after}
-    doubt = draft.broken or any(step.doubtful for step in draft.all_steps)
+    return frozenset(gate.value.id for gate in draft.gates) - waited
+
+
+def _gates_hold(draft: Draft, idle: frozenset[str], report: Report) -> None:
+    """A gate in the middle of the document must be waited for; the last one may end the run."""
     last = max((step.value.line for step in draft.steps), default=0)
     for gate in draft.gates:
-        if not doubt and gate.value.id not in waited and gate.value.line < last:
+        if gate.value.id in idle and gate.value.line < last:
             message = f"nothing waits for the gate '{gate.value.id}'"
             report.error("EOP403", message, gate.name, "add it to the needs of what follows")
 
 
+def _late_starts(draft: Draft, graph: Graph, report: Report) -> None:
+    """People read a gate as holding back what is written below it."""
+    first = min((gate.value.line for gate in draft.gates), default=None)
+    for phase in draft.phases:
+        starts = not graph.requires[phase.value.id] and phase.value.id not in graph.doubtful
+        if first is not None and phase.value.line > first and starts:
+            message = f"'{phase.value.id}' is written below a gate but waits for nothing"
+            hint = "add needs, or move it above the first gate"
+            report.error("EOP417", message, phase.name, hint)
+
+
 def _loop(
-    loop: Placed[Loop], body: frozenset[str], draft: Draft, graph: Graph, report: Report
+    loop: Placed[Loop],
+    body: frozenset[str],
+    excused: frozenset[str],
+    draft: Draft,
+    graph: Graph,
+    report: Report,
 ) -> None:
     value = loop.value
     done = graph.ancestors(*value.after) | set(value.after)
@@ -93,7 +120,7 @@ def _loop(
     late = {name for name in body if name not in done}
     steps = {step.value.id: step for step in draft.steps}
     branches = {phase.value.id for phase in draft.phases if phase.value.branch}
-    for name in late - graph.doubtful - branches:
+    for name in late - graph.doubtful - branches - excused:
         if not late & set(graph.requires[name]):
             message = f"the loop '{value.id}' does not wait for '{name}'"
             hint = f"add '{name}' to the loop's after"

@@ -21,9 +21,11 @@ def resolve_references(draft: Draft, report: Report) -> Draft:
     What is dropped leaves its step doubtful, so that one slip does not raise a dozen errors.
     """
     names = _Names(draft, report)
+    phases = [_phase(phase, names) for phase in draft.phases]
+    branches = {phase.value.id for phase in phases if phase.value.branch}
     return replace(
         draft,
-        phases=tuple(_phase(phase, names) for phase in draft.phases),
+        phases=tuple(_join(phase, branches, report) for phase in phases),
         gates=tuple(_gate(gate, names) for gate in draft.gates),
         loops=tuple(_loop(loop, names) for loop in draft.loops),
     )
@@ -95,6 +97,22 @@ def _phase(placed: Placed[Phase], names: _Names) -> Placed[Phase]:
         branch, doubtful = meant or branch, doubtful or meant is None
     value = replace(phase, needs=needs, join=join, branch=branch)
     return placed.having(value, doubtful=doubtful)
+
+
+def _join(placed: Placed[Phase], branches: set[str], report: Report) -> Placed[Phase]:
+    """The phase with a join that joins branches from outside them, or with none and in doubt."""
+    join = placed.value.join
+    if join is None:
+        return placed
+    if placed.value.branch:
+        message, span = "a branch phase cannot join the branches", placed.node.key("join")
+        report.error("EOP411", message, span, "drop its for_each")
+        return placed.having(replace(placed.value, branch=None, fan_out=None))
+    if join.of not in branches:
+        message, span = f"'{join.of}' is not in a branch", placed.node.at("join", "of")
+        report.error("EOP411", message, span, "name the last phase of the branches, or use needs")
+        return placed.having(replace(placed.value, join=None), doubtful=True)
+    return placed
 
 
 def _open_hint(names: _Names) -> str:

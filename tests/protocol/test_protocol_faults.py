@@ -1,0 +1,105 @@
+"""Every code is reported for a planted fault, with the caret under what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from planted_faults import FAULTS, SOUND, Fault
+
+from eop.protocol import CODES, PRODUCTS, check, load, render
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eop.protocol import Diagnostic
+
+WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117"}
+
+
+def found(project: Path, text: str | bytes) -> list[Diagnostic]:
+    path = project / "some.eop.md"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    products = {**PRODUCTS, "bounded": frozenset({"edit"})}
+    return check(path, root=project, products=products)
+
+
+def test_the_sound_protocol_is_sound(project: Path) -> None:
+    assert render(found(project, SOUND)) == ""
+    assert load(project / "some.eop.md", root=project).loop.max == 3
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.code}-{f.caret[:12].strip()}")
+def test_a_planted_fault_is_found_where_it_is_and_little_else(project: Path, fault: Fault) -> None:
+    diagnostics = found(project, fault.text)
+    shown = [
+        d.source[d.where.column - 1 : d.where.column - 1 + d.width]
+        for d in diagnostics
+        if d.code == fault.code and fault.says in d.message
+    ]
+    assert fault.caret in shown, render(diagnostics)
+    assert len(diagnostics) <= 3, f"one fault, an avalanche:\n{render(diagnostics)}"
+
+
+def test_every_code_has_a_planted_fault() -> None:
+    assert {fault.code for fault in FAULTS} | WHOLE_FILE == set(CODES)
+
+
+def test_a_missing_file(project: Path) -> None:
+    [only] = check(project / "nowhere.eop.md", root=project)
+    assert (only.code, only.where.line, only.source) == ("EOP101", None, None)
+    assert render([only]).startswith("nowhere.eop.md: error[EOP101] cannot read it")
+
+
+def test_a_folder_is_no_protocol(project: Path) -> None:
+    assert [d.code for d in check(project / "config", root=project)] == ["EOP101"]
+
+
+def test_bytes_that_are_not_text(project: Path) -> None:
+    [only] = found(project, SOUND.encode().replace(b"Say what", b"Say \xff what"))
+    assert only.code == "EOP102"
+    assert str(only.where) == "some.eop.md:23:5"
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])
+def test_an_empty_file(project: Path, text: str) -> None:
+    assert [d.code for d in found(project, text)] == ["EOP103"]
+
+
+def test_a_protocol_without_phases(project: Path) -> None:
+    front = SOUND[: SOUND.index("# A sound")]
+    assert [d.code for d in found(project, front + "Only prose.\n")] == ["EOP117"]
+
+
+def test_all_faults_at_once(project: Path) -> None:
+    """Faults of every kind in one document are all reported, in the order of the file."""
+    text = SOUND
+    planted = {
+        "EOP306": ("eop: 1", "eop: 2"),
+        "EOP116": ("Say what you see.\n\n", ""),
+        "EOP201": ("needs: [base]", "needs: [bas]"),
+        "EOP402": ("needs: [approve]", "needs: [propose]"),
+        "EOP303": ("rounds: 2", "rounds: 20"),
+        "EOP501": ("actions: 100,", "actions: 900,"),
+        "EOP208": ("schema: review", "schema: revew"),
+        "EOP407": ("{end: true}", "{goto: look, max: 1}"),
+    }
+    for old, new in planted.values():
+        text = text.replace(old, new)
+    diagnostics = found(project, text)
+    assert {d.code for d in diagnostics} == set(planted)
+    lines = [d.where.line for d in diagnostics]
+    assert lines == sorted(lines)
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\r"])
+def test_line_ends_do_not_move_positions(project: Path, ending: str) -> None:
+    faulty = SOUND.replace("needs: [base]", "needs: [bas]")
+    expected = [(d.code, str(d.where)) for d in found(project, faulty)]
+    assert [
+        (d.code, str(d.where)) for d in found(project, faulty.replace("\n", ending))
+    ] == expected
+
+
+def test_a_byte_order_mark_is_no_fault(project: Path) -> None:
+    assert found(project, "\ufeff" + SOUND) == []

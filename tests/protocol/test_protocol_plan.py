@@ -1,0 +1,217 @@
+"""From the document to the plan: every field, the prose, coverage, and the shipped protocols."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from planted_faults import SOUND
+from ruamel.yaml import YAML
+
+from eop.core.schema import problems
+from eop.protocol import Plan, ProtocolErrors, check, coverage, load, render
+from eop.protocol.coverage import HELD
+from eop.protocol.markers import FRONT, KINDS
+from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Review
+from eop.protocol.shapes import STEP_NAME
+from eop.runtime.node import STEP_NAME as RUNTIME_STEP_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REPOSITORY = Path(__file__).parents[2]
+SHIPPED = sorted((REPOSITORY / "config" / "protocols").glob("*.eop.md"))
+STEPS = [
+    *("investigate_code", "investigate_data", "confirm_investigation", "baseline"),
+    *("propose", "approve_proposals", "implement", "preflight", "train", "evaluate", "analyze"),
+    *("promote", "publish", "evolve", "confirm_evolution"),
+]
+
+
+@pytest.fixture
+def plan_of(project: Path) -> Callable[[str], Plan]:
+    def build(text: str) -> Plan:
+        path = project / "plan.eop.md"
+        path.write_text(text)
+        return load(path, root=project)
+
+    return build
+
+
+def test_the_plan_says_what_the_document_says(plan_of: Callable[[str], Plan]) -> None:
+    plan = plan_of(SOUND)
+    assert (plan.name, plan.version, plan.target) == ("sound", "0.1.0", "hstu")
+    assert (plan.title, plan.source) == ("A sound protocol", "plan.eop.md")
+    assert plan.variables == {"patience": {"type": "integer", "default": 2}}
+    assert plan.budget == Budget(actions=1000, wall_s=36000)
+    assert plan.loop == Loop("again", plan.loop.line, ("confirm",), "propose", 3)
+    build = plan.phase("build")
+    assert (build.branch, build.fan_out) == ("idea", FanOut("idea", "proposals", 4))
+    assert (build.pattern, build.check, build.review) == ("dual", "preflight", Review("minor", 2))
+    assert build.budget == Budget(actions=100, wall_s=1800, attempts=2)
+    assert build.tools == ("read", "edit")
+    assert build.outputs == (
+        Output("patch", "patch.diff", patch=True),
+        Output("review", "review.json", "review"),
+    )
+    assert plan.phase("look").nodes == {"reader": "scripted", "writer": "scripted"}
+    assert plan.phase("train").branch == "idea"
+    assert plan.phase("train").arguments == {"seeds": [1, 2]}
+    assert plan.phase("analyze").on_branch == ("completed", "failed")
+    assert plan.phase("promote").join == Join("analyze", 1)
+    assert plan.gate("agree").on_reject == OnReject("look", 2)
+    assert plan.gate("confirm").on_reject == OnReject(None, 0)
+    assert plan.body == set(plan.steps) - {"look", "agree", "base"}
+
+
+def test_positions_are_those_of_the_fence(plan_of: Callable[[str], Plan]) -> None:
+    lines = SOUND.split("\n")
+    for step in plan_of(SOUND).steps.values():
+        assert lines[step.line - 1] == "```eop"
+        assert lines[step.line].endswith(f": {step.id}")
+
+
+PROSE = """\
+Told: first.
+
+~~~python
+# not a heading
+~~~
+
+- Told: last.
+"""
+
+
+@pytest.mark.parametrize("after", ["\n## Next\n\nUntold.\n", "\nNext\n----\n\nUntold.\n", ""])
+def test_the_body_is_the_prose_up_to_the_next_heading_or_block(
+    plan_of: Callable[[str], Plan], after: str
+) -> None:
+    plan = plan_of(SOUND.replace("Say what you see.\n", PROSE + after))
+    assert plan.phase("look").body == PROSE.strip()
+    assert plan.phase("look").title == "Look"
+
+
+def test_a_gates_question_is_its_prose(plan_of: Callable[[str], Plan]) -> None:
+    old = "on_reject: {goto: look, max: 2}\n```\n"
+    plan = plan_of(SOUND.replace(old, old + "\nIs it right?\n"))
+    assert plan.gate("agree").question == "Is it right?"
+    assert plan.gate("approve").question == ""
+
+
+def test_moving_text_keeps_the_digest_and_meaning_changes_it(
+    plan_of: Callable[[str], Plan],
+) -> None:
+    plan = plan_of(SOUND)
+    moved = plan_of(SOUND.replace("# A sound protocol\n", "# A sound protocol\n\nFor people.\n"))
+    assert moved != plan
+    assert moved.digest == plan.digest
+    told = plan_of(SOUND.replace("Say what you see.", "Say what you hear."))
+    assert told.digest != plan.digest
+    assert plan_of(SOUND.replace("rounds: 2", "rounds: 3")).digest != plan.digest
+
+
+def test_step_names_are_those_that_the_runtime_can_tell_apart() -> None:
+    assert STEP_NAME.pattern == RUNTIME_STEP_NAME.pattern
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_protocols_are_sound(path: Path) -> None:
+    assert render(check(path, root=REPOSITORY)) == ""
+    plan = load(path, root=REPOSITORY)
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.source == f"config/protocols/{path.name}"
+
+
+def test_the_research_protocols_have_the_same_steps() -> None:
+    for name in ("demo", "hstu-evolve"):
+        plan = load(REPOSITORY / "config" / "protocols" / f"{name}.eop.md", root=REPOSITORY)
+        assert list(plan.steps) == STEPS
+        assert plan.name == name
+
+
+def test_coverage_names_every_marker_with_its_line(project: Path) -> None:
+    path = project / "covered.eop.md"
+    path.write_text(SOUND)
+    rows = coverage(path, project)
+    lines = SOUND.split("\n")
+    assert all(lines[row.line - 1].startswith(f"{row.marker}:") for row in rows)
+    assert {row.marker for row in rows if row.step is None} == set(FRONT)
+    markers = {row.marker for row in rows if row.step is not None}
+    assert markers == {key for fields in KINDS.values() for key in fields}
+    held = {(row.step, row.marker): row.held for row in rows}
+    assert held["build", "tools"] == "static + runtime"
+    assert held[None, "version"] == "static"
+
+
+def test_nothing_is_covered_in_a_faulty_protocol(project: Path) -> None:
+    path = project / "uncovered.eop.md"
+    path.write_text(SOUND.replace("eop: 1", "eop: 2"))
+    with pytest.raises(ProtocolErrors):
+        coverage(path, project)
+
+
+def test_every_marker_of_the_language_is_held() -> None:
+    keys = {key for fields in KINDS.values() for key in fields}
+    keys |= {"front.budget" if key == "budget" else key for key in FRONT}
+    assert keys == set(HELD)
+
+
+PROPOSAL = {
+    "id": "genre-mix",
+    "title": "Mix genres",
+    "hypothesis": "Genres say more.",
+    "change": "Add an embedding.",
+    "falsifier": "No gain on validation.",
+    "risks": ["Only positives carry it."],
+}
+FINDING = {
+    "id": "F1",
+    "severity": "major",
+    "claim": "The feature leaks.",
+    "evidence": "Only positives carry it.",
+    "status": "open",
+}
+INVARIANT = {"id": "I5", "title": "one score", "status": "passed", "detail": "", "measured": {}}
+CANDIDATE = {
+    "proposal": "genre-mix",
+    "entry": "run-01-p01",
+    "outcome": "failed",
+    "delta": None,
+    "interval": None,
+    "promoted": False,
+    "reason": "not measured: failed",
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "accepted"),
+    [
+        ("proposals", [PROPOSAL], True),
+        ("proposals", [], False),
+        ("proposals", [PROPOSAL | {"id": "../evil"}], False),
+        ("proposals", [PROPOSAL | {"id": "p"}], False),
+        ("proposals", [PROPOSAL | {"extra": 1}], False),
+        ("review", {"findings": [FINDING], "summary": "One leak."}, True),
+        ("review", {"findings": [FINDING | {"line": 3}], "summary": "Where?"}, False),
+        ("review", {"findings": [], "summary": "Fine.", "verdict": "approved"}, False),
+        ("preflight", {"schema": "x", "passed": True, "invariants": [INVARIANT]}, True),
+        ("preflight", {"schema": "x", "passed": False, "invariants": [INVARIANT]}, False),
+        ("decision", {"champion": "base", "parent": "base", "candidates": [CANDIDATE]}, True),
+        (
+            "decision",
+            {
+                "champion": "base",
+                "parent": "base",
+                "candidates": [CANDIDATE | {"promoted": True}],
+            },
+            False,
+        ),
+        ("directions", [{"title": "More genres", "why": "They helped."}], True),
+        ("directions", [{"title": "More genres"}], False),
+    ],
+)
+def test_artifact_schemas(schema: str, value: object, accepted: bool) -> None:
+    path = REPOSITORY / "config" / "schemas" / f"{schema}.schema.yaml"
+    found = problems(value, YAML(typ="safe", pure=True).load(path.read_text()))
+    assert (not found) == accepted, found
