@@ -1,0 +1,189 @@
+"""Jails hold: a hostile program inside reaches only what it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from eop.agents import jail, landlock
+from eop.agents.jail import Jail, Level, choose, detect
+from eop.core.errors import EopError, ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_jail = pytest.mark.skipif(detect() is Level.NONE, reason="this machine has no jail")
+
+ATTACK = """
+import json, os, shutil, socket, subprocess, sys
+from pathlib import Path
+project, ours, parent = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+def attempt(do):
+    try:
+        do()
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+gate, secret = project / "gates", project / "secret.txt"
+attacks = {
+    "create sentinel": lambda: (gate / "it01-x.approved").write_text(""),
+    "read hidden": lambda: secret.read_text(),
+    "list hidden": lambda: os.listdir(project / "split"),
+    "edit evaluator": lambda: (project / "judge.py").open("a").close(),
+    "truncate": lambda: os.truncate(project / "judge.py", 0),
+    "delete": lambda: os.unlink(project / "judge.py"),
+    "rename gates": lambda: os.rename(gate, project / "old"),
+    "hard link in": lambda: os.link(secret, ours / "l"),
+    "link and read": lambda: (os.symlink(secret, ours / "s"), (ours / "s").read_text()),
+    "through a child": lambda: subprocess.run(["cat", str(secret)], check=True),
+    "through proc": lambda: Path("/proc/%d/root%s" % (parent, secret)).read_text(),
+    "environment of the runtime": lambda: Path("/proc/%d/environ" % parent).read_bytes(),
+    "signal the runtime": lambda: os.kill(parent, 0),
+    "mount": lambda: subprocess.run(
+        ["mount", "-t", "tmpfs", "x", str(ours)], check=True, capture_output=True),
+    "network": lambda: socket.create_connection(("127.0.0.1", int(sys.argv[4])), 2).close(),
+    "write elsewhere": lambda: Path("/var/tmp/eop-jail-test").write_text("x"),
+}
+allowed = {
+    "own file": lambda: (ours / "own").write_text("x"),
+    "own folder": lambda: (ours / "d").mkdir(),
+    "rename": lambda: os.rename(ours / "own", ours / "d" / "own"),
+    "null": lambda: Path("/dev/null").write_text("x"),
+    "given": lambda: (project / "given.txt").read_text(),
+    "shell": lambda: subprocess.run("echo x > f && cat f", shell=True, check=True, cwd=ours),
+    "git": lambda: subprocess.run(["git", "init", "-q", "."], check=True, cwd=ours),
+    "import": lambda: __import__("yaml"),
+}
+outcome = [{name: attempt(do) for name, do in group.items()} for group in (attacks, allowed)]
+print("\\n" + json.dumps(outcome))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for folder in ("gates", "split", "workspace"):
+        (tmp_path / folder).mkdir()
+    for name in ("secret.txt", "judge.py", "given.txt"):
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def attack(prison: Jail, project: Path) -> list[dict[str, bool]]:
+    import socket
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        inside = [sys.executable, "-I", "-c", ATTACK, str(project), str(project / "workspace")]
+        argv = prison.wrap(
+            [*inside, str(os.getpid()), str(port)],
+            read=[project / "given.txt"],
+            write=[project / "workspace"],
+            hidden=[project / "split", project / "gates"],
+        )
+        done = subprocess.run(
+            argv, cwd=project / "workspace", env={"PATH": os.environ["PATH"]}, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result: list[dict[str, bool]] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@needs_jail
+def test_a_hostile_program_gets_nowhere(project: Path) -> None:
+    attacks, allowed = attack(choose("require", trusted=False), project)
+    if 0 < landlock.abi() < 3 and detect() is Level.LANDLOCK:
+        attacks.pop("truncate")
+    if landlock.abi() < 6 and detect() is Level.LANDLOCK:
+        attacks.pop("network"), attacks.pop("signal the runtime")
+    assert [name for name, worked in attacks.items() if worked] == []
+    assert [name for name, worked in allowed.items() if not worked] == []
+    assert list((project / "gates").iterdir()) == []
+
+
+def test_the_attacks_are_real(project: Path) -> None:
+    """Without a jail they work: else the test above would prove nothing."""
+    attacks, _ = attack(Jail(Level.NONE), project)
+    assert attacks["create sentinel"]
+    assert attacks["read hidden"]
+    assert attacks["through a child"]
+    assert attacks["network"]
+
+
+@needs_jail
+def test_nothing_in_the_workspace_runs_before_the_jail(project: Path) -> None:
+    """A planted package, a startup hook or PYTHONPATH must not run ahead of the confinement."""
+    tree = project / "workspace"
+    trap = f"open({str(project / 'escaped')!r}, 'w').close()\n"
+    for name in ("eop/__init__.py", "ctypes.py", "struct.py", "sitecustomize.py"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text(trap)
+    subprocess.run(
+        choose("auto", trusted=True).wrap(["true"], write=[tree]),
+        cwd=tree, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tree)}, check=True,
+    )  # fmt: skip
+    assert not (project / "escaped").exists()
+
+
+@pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+def test_landlock_cannot_hide_below_what_it_shows(project: Path) -> None:
+    prison = Jail(Level.LANDLOCK)
+    with pytest.raises(EopError, match="must stay hidden") as caught:
+        prison.wrap(["true"], read=[project], hidden=[project / "gates"])
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+
+
+@pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+def test_landlock_fails_closed_when_a_path_is_missing(project: Path) -> None:
+    argv = Jail(Level.LANDLOCK).wrap(["touch", "made"], write=[project / "nowhere"])
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "nowhere" in done.stderr or "No such file" in done.stderr
+    assert not (project / "made").exists()
+
+
+def test_bwrap_options_cover_hidden_paths_last(project: Path) -> None:
+    argv = Jail(Level.BWRAP).wrap(
+        ["x", "--y"], read=[project], write=[project / "workspace"],
+        hidden=[project / "gates", project / "secret.txt"],
+    )  # fmt: skip
+    text = " ".join(argv)
+    assert text.startswith("bwrap --die-with-parent")
+    assert text.endswith("-- x --y")
+    assert "--unshare-net" in argv
+    shown = text.index(f"--ro-bind {project} {project}")
+    assert shown < text.index(f"--bind {project}/workspace")
+    assert shown < text.index(f"--tmpfs {project}/gates")
+    assert shown < text.index(f"--ro-bind /dev/null {project}/secret.txt")
+    assert "--unshare-net" not in Jail(Level.BWRAP).wrap(["x"], network=True)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "trusted", "refused"),
+    [("auto", True, False), ("auto", False, True), ("require", True, True), ("off", False, False)],
+)
+def test_the_policy_where_there_is_no_jail(
+    monkeypatch: pytest.MonkeyPatch, isolation: str, trusted: bool, refused: bool
+) -> None:
+    monkeypatch.setattr(jail, "detect", lambda: Level.NONE)
+    if not refused:
+        assert choose(isolation, trusted=trusted).level() is Level.NONE
+        return
+    with pytest.raises(EopError, match="no jail") as caught:
+        choose(isolation, trusted=trusted)
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert "bubblewrap" in (caught.value.hint or "")
+
+
+def test_rights_grow_with_the_kernel() -> None:
+    known: Any = [landlock.handled_rights(version) for version in range(1, 8)]
+    assert known == sorted(known)
+    assert known[0] == 0x1FFF
+    assert known[-1] == 0xFFFF
