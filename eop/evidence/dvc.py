@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ class NoRemote:
 
 
 class Dvc:
-    """DVC for the project at ``root``. Paths are relative to it.
+    """DVC for the project at ``root``. Paths are relative to it; its settings are read once.
 
     Every command waits for DVC's own lock, and ends with its whole process group after
     ``timeout_s`` seconds. A failure is an ``EopError`` that carries DVC's exit status and words.
@@ -112,7 +113,7 @@ class Dvc:
         if not paths:
             return ()
         self._run("add", *paths)
-        cache = self._cache(self._settings())
+        cache = self._cache(self._settings)
         return tuple(self._checked(self._pointed(f"{path}.dvc"), cache) for path in paths)
 
     def push(self, targets: Sequence[str]) -> Pushed | NoRemote:
@@ -121,7 +122,7 @@ class Dvc:
         DVC skips an object that its cache lacks and still reports success; so the cache is read
         before, and the remote asked after.
         """
-        settings = self._settings()
+        settings = self._settings
         remote = settings.get("core.remote")
         if remote is None:
             return NoRemote(tuple(targets))
@@ -143,7 +144,7 @@ class Dvc:
         The objects behind the pointers ``targets`` must be there. ``EOP646`` when the remote is
         asked for and there is none that can be read as a folder.
         """
-        settings = self._settings()
+        settings = self._settings
         store = self._cache(settings)
         if remote:
             folder = self._folder(settings, settings.get("core.remote", ""))
@@ -208,6 +209,7 @@ class Dvc:
     def _cache(self, settings: dict[str, str]) -> Path:
         return Path(settings.get("cache.dir", self.root / ".dvc" / "cache"))
 
+    @cached_property
     def _settings(self) -> dict[str, str]:
         lines = self._run("config", "--list").splitlines()
         pairs = (line.partition("=") for line in lines)

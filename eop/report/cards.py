@@ -131,9 +131,10 @@ def _curve(text: str | None) -> Markup | None:
     if text is None:
         return None
     try:
-        return loss_curve(read_curve(text))
+        chart = loss_curve(read_curve(text))
     except ValueError as error:
         return el("p", f"The loss curve cannot be shown: {error}.", class_="soft")
+    return el("div", el("div", "Training loss by epoch", class_="soft small"), chart)
 
 
 def _patch(entry_id: str, text: str | None) -> Markup | None:

@@ -117,7 +117,15 @@ def _leaderboard(
 ) -> Markup:
     intervals = [e.decision.interval for e in entries if e.decision and e.decision.interval]
     limit = common_limit(intervals)
-    heads = ("entry", "NDCG@10", "HR@10", "MRR", "NDCG@10, validation", "against the parent", "")
+    heads = (
+        "entry",
+        "NDCG@10",
+        "HR@10",
+        "MRR",
+        "NDCG@10, validation",
+        "against the parent, validation",
+        "",
+    )
     return el(
         "section",
         el(
@@ -173,7 +181,9 @@ def _against(entry: Entry, limit: float) -> Markup | str:
         return "\N{EN DASH}"
     low, high = decision.interval
     text = f"{decision.delta:+.4f} [{low:+.4f}, {high:+.4f}]"
-    return join(interval_bar(decision.delta, low, high, limit), el("div", text, class_="small num"))
+    return join(
+        interval_bar(decision.delta, low, high, limit), el("div", text, class_="small mono")
+    )
 
 
 def _iteration(iteration: IterationView) -> Markup:
@@ -201,7 +211,7 @@ def _iteration(iteration: IterationView) -> Markup:
 
 def _step(step: NodeView | GateView) -> Markup:
     if isinstance(step, GateView):
-        who = f"by {step.by}" + (f", {step.when}" if step.when else "") if step.by else ""
+        who = f"by {step.by}{_at(step.when)}" if step.by else ""
         note = f"{who}: {step.reason}" if step.reason else who
         cells = (f"gate {step.step}", "", badge(step.status), "", note)
     else:
@@ -210,3 +220,8 @@ def _step(step: NodeView | GateView) -> Markup:
         cells = (step.step, step.branch or "", badge(step.status), time, step.reason + tries)
     row = "gate" if isinstance(step, GateView) else None
     return el("tr", *(el("td", cell) for cell in cells), class_=row)
+
+
+def _at(when: str) -> str:
+    """An event's time (ISO 8601, UTC) to the minute."""
+    return f", {when[:10]} {when[11:16]} UTC" if when else ""

@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -43,7 +45,7 @@ def stored(tmp_path_factory) -> Path:
     assert outcome.command.startswith("dvc remote add --default")
     command = outcome.command.replace("<folder or url>", "storage").split()
     subprocess.run([sys.executable, "-m", *command, "-q"], cwd=root, check=True)
-    assert dvc.push(pointers) == Pushed("storage", tuple(pointers))
+    assert Dvc(root).push(pointers) == Pushed("storage", tuple(pointers))
     return root
 
 
@@ -79,15 +81,9 @@ def test_nothing_is_staged_in_the_users_git(stored):
     assert (stored / ".dvc" / "tmp" / "site").is_dir()
 
 
-def test_a_sound_cache_and_remote(dvc):
-    for remote in (False, True):
-        report = dvc.verify(POINTERS, remote=remote)
-        assert report.sound
-        assert report.objects == 2
-
-
 def test_a_rotted_object_is_found_though_read_only(dvc):
     victim, other = (md5(dvc, pointer) for pointer in POINTERS)
+    assert dvc.verify(POINTERS).sound
     rot(dvc.root / "storage", other)
     assert dvc.verify(remote=True).rotted == (other,)
     with pytest.raises(EopError) as caught:
@@ -117,14 +113,69 @@ def test_a_lost_remote_object_comes_back_by_push(dvc):
     assert dvc.verify(POINTERS, remote=True).sound
 
 
-def test_a_remote_that_is_no_folder_is_asked_after_the_push(dvc):
+class Store(BaseHTTPRequestHandler):
+    """A tiny remote: keeps what is sent, or throws it away and says thanks all the same."""
+
+    kept: ClassVar[dict[str, bytes]] = {}
+    honest = True
+
+    def do_POST(self):
+        body = self._body()
+        if self.honest:
+            self.kept[self.path] = body
+        self._answer(200)
+
+    def do_HEAD(self):
+        self._answer(200 if self.path in self.kept else 404)
+
+    def do_GET(self):
+        self.do_HEAD()
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def http(dvc):
+    """``dvc`` with an HTTP server on this machine as its default remote."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     config = dvc.root / ".dvc" / "config"
-    config.write_text(config.read_text().replace("../storage", f"file://{dvc.root}/storage"))
-    shutil.rmtree(dvc.root / "storage")
-    assert isinstance(dvc.push(POINTERS), Pushed)
-    assert len(list((dvc.root / "storage").rglob("files/md5/??/*"))) == 2
+    url = f"http://127.0.0.1:{server.server_port}/store"
+    config.write_text(config.read_text().replace("../storage", url))
+    Store.kept.clear()
+    yield dvc
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_remote_that_is_no_folder_is_asked_after_the_push(http, monkeypatch):
+    with monkeypatch.context() as lying:
+        lying.setattr(Store, "honest", False)
+        with pytest.raises(EopError, match="after the push") as caught:
+            http.push(POINTERS)
+    assert caught.value.code == "EOP645"
+    assert isinstance(http.push(POINTERS), Pushed)
+    assert sorted(Store.kept.values()) == [b"a" * 1000, b"b" * 1000]
     with pytest.raises(EopError) as caught:
-        dvc.verify(remote=True)
+        http.verify(remote=True)
     assert caught.value.code == "EOP646"
 
 
