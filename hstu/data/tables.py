@@ -224,8 +224,10 @@ def _whole_numbers(table: RawTable, name: str) -> tuple[NDArray[np.int64], NDArr
         try:
             return pc.fill_null(column, 0).cast(pa.int64()).to_numpy(), good
         except pa.ArrowInvalid:
-            large = pc.less_equal(column, np.iinfo(np.int64).max)
-            return np.zeros(table.rows, np.int64), pc.fill_null(large, False).to_numpy()
+            # Only unsigned 64-bit values can be too large for int64.
+            largest = pa.scalar(np.iinfo(np.int64).max, pa.uint64())
+            fits = pc.less_equal(column.cast(pa.uint64()), largest)
+            return np.zeros(table.rows, np.int64), pc.fill_null(fits, False).to_numpy()
     if pa.types.is_floating(kind):
         return _whole_floats(column.cast(pa.float64()))
     if pa.types.is_string(kind):

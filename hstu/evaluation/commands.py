@@ -12,6 +12,7 @@ import click
 from hstu.data.errors import ExitCode, HstuError
 from hstu.evaluation import evaluator
 from hstu.evaluation.popularity import popularity_chunks
+from hstu.evaluation.stream import reserved_stdout
 from hstu.evaluation.task import read_task
 
 if TYPE_CHECKING:
@@ -83,10 +84,12 @@ def popularity(split: Path, target: str, out: Path) -> None:
 @click.option("--chunk", type=click.IntRange(min=1), default=128, show_default=True)
 def worker(checkpoint: Path, items_path: Path, histories_path: Path, chunk: int) -> None:
     """Score histories on standard output; `hstu evaluate` starts this."""
-    # The judge shares this module and must not import torch.
-    from hstu.evaluation.worker import work
+    with reserved_stdout() as out:
+        # Imported late: the judge shares this module and must not import torch, and the model's
+        # modules may print.
+        from hstu.evaluation.worker import work
 
-    work(checkpoint, items_path, histories_path, chunk)
+        work(out, checkpoint, items_path, histories_path, chunk)
 
 
 def _command(text: str) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import select
+import sys
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -43,6 +45,15 @@ def write_scores(out: BinaryIO, chunks: Iterable[ArrayLike], users: int, corpus:
             raise WorkerError(f"scores of shape {rows.shape}, not [b, {corpus}]")
         out.write(rows.data)
     out.flush()
+
+
+@contextmanager
+def reserved_stdout() -> Iterator[BinaryIO]:
+    """Standard output for the caller alone; what others print goes to standard error."""
+    sys.stdout.flush()
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        yield out
 
 
 class Pipe:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from hstu.data.batches import History
 from hstu.data.histories import HistoryTable
@@ -16,19 +14,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def work(checkpoint: Path, items_path: Path, histories_path: Path, chunk: int) -> None:
-    """Write scores of all ``items`` for all ``histories`` to standard output.
-
-    ``chunk`` users are scored at a time. What the model prints goes to standard error.
-    """
-    with os.fdopen(os.dup(1), "wb") as out:
-        sys.stdout.flush()
-        os.dup2(2, 1)
-        items = Items.read(items_path)
-        histories = _histories(HistoryTable.read(histories_path), items)
-        model = load(checkpoint, items)
-        scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
-        write_scores(out, scores, users=len(histories), corpus=len(items))
+def work(
+    out: BinaryIO, checkpoint: Path, items_path: Path, histories_path: Path, chunk: int
+) -> None:
+    """Write the scores of all items for all histories to ``out``, ``chunk`` users at a time."""
+    items = Items.read(items_path)
+    histories = _histories(HistoryTable.read(histories_path), items)
+    model = load(checkpoint, items)
+    scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
+    write_scores(out, scores, users=len(histories), corpus=len(items))
 
 
 def _histories(table: HistoryTable, items: Items) -> list[History]:
