@@ -50,7 +50,8 @@ def _run(task: Task) -> NodeResult:
     try:
         result = pattern.run()
     except StoppedError as stopped:
-        evidence = pattern.artifacts(stopped.tree) if stopped.tree else {}
+        tree = stopped.tree or pattern.tree
+        evidence = pattern.artifacts(tree) if tree != pattern.nodes.base else {}
         return NodeResult(stopped.outcome, stopped.reason, evidence, pattern.nodes.usage)
     absent = [out.name for out in task.phase.outputs if out.name not in result.artifacts]
     if absent:
