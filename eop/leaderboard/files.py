@@ -41,16 +41,13 @@ def write_entry(root: Path, entry: Entry, files: Mapping[str, bytes]) -> Path:
     content = _content(root, entry, files)
     folder = entry_folder(root, entry.id)
     with exclusive(root / "runs" / ".leaderboard.lock", wait=True):
-        if folder.exists():
+        if (folder / "entry.yaml").exists():
             _refuse_conflict(folder, content)
             return folder
-        # A dot folder is no entry; one left by a killed writer is replaced.
-        draft = folder.with_name(f".{entry.id}.tmp")
-        if draft.exists():
-            shutil.rmtree(draft)
-        for name, data in content.items():
-            write_bytes(draft / name, data)
-        draft.rename(folder)
+        if folder.exists():
+            _fill(folder, content)
+        else:
+            _appear(folder, content)
         _sync(folder.parent)
     return folder
 
@@ -67,6 +64,22 @@ def read_entries(root: Path) -> list[Entry]:
         return []
     schema = _schema(root)
     return [_read(path, schema) for path in paths]
+
+
+def _appear(folder: Path, content: Mapping[str, bytes]) -> None:
+    # A dot folder is no entry; one left by a killed writer is replaced.
+    draft = folder.with_name(f".{folder.name}.tmp")
+    if draft.exists():
+        shutil.rmtree(draft)
+    for name, data in content.items():
+        write_bytes(draft / name, data)
+    draft.rename(folder)
+
+
+def _fill(folder: Path, content: Mapping[str, bytes]) -> None:
+    # Untracked weights outlive a change of git branch. What makes the entry comes last.
+    for name in sorted(content, key=lambda name: name == "entry.yaml"):
+        write_bytes(folder / name, content[name])
 
 
 def _content(root: Path, entry: Entry, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -91,9 +91,10 @@ def test_a_rotted_object_is_found_though_read_only(dvc):
     assert caught.value.code == "EOP644"
     rot(dvc.root / ".dvc" / "cache", victim)
     assert dvc.verify().rotted == (victim,)
-    with pytest.raises(EopError, match=r"data/a\.bin") as caught:
-        dvc.push(POINTERS)
-    assert caught.value.exit_code == ExitCode.DATA
+    for store in (lambda: dvc.push(POINTERS), lambda: dvc.add(["data/a.bin"])):
+        with pytest.raises(EopError, match=r"data/a\.bin") as caught:
+            store()
+        assert (caught.value.code, caught.value.exit_code) == ("EOP644", ExitCode.DATA)
 
 
 def test_a_missing_object_is_found_and_push_does_not_pretend(dvc):

@@ -108,6 +108,21 @@ def test_a_kill_at_any_moment_leaves_no_half_entry(tmp_path, writes):
     }
 
 
+@pytest.mark.parametrize("writes", [0, 5])
+def test_an_entry_may_come_to_a_folder_that_holds_weights(tmp_path, writes):
+    root = project(tmp_path)
+    weights = entry_folder(root, candidate().id) / "model-seed1.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"weights")
+    writer = multiprocessing.get_context("fork").Process(target=_killed_writer, args=(root, writes))
+    writer.start()
+    writer.join()
+    assert read_entries(root) == []
+    write_entry(root, candidate(), FILES)
+    assert read_entries(root) == [candidate()]
+    assert weights.read_bytes() == b"weights"
+
+
 def _write(root: Path, number: int) -> None:
     write_entry(root, candidate(f"demo-it01-p{number:02d}"), FILES)
 
