@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eop.protocol.source import Source
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*\S")
-_NAMED = re.compile(r"\s*(?:phase|gate|loop):\s*([A-Za-z0-9_]+)\s*$")
+_NAMED = re.compile(r"[\s{]*(?:phase|gate|loop):\s*([A-Za-z0-9_]+)")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Block:
     """An eop fence: its line, its YAML, the heading it is the first block of, the prose below.
 
     ``names`` are the steps that the text seems to declare, should it prove unreadable; ``chunk``
-    is ``None`` when the fence is not closed.
+    is ``None`` when the fence itself is faulty.
     """
 
     line: int
@@ -101,9 +101,8 @@ def _blocks(tokens: list[Token], lines: Sequence[str], report: Report) -> list[B
         for i, token in enumerate(tokens)
         if _is_heading(token)
     }
-    for token in tokens:
-        _check_fence(token, lines, report)
-    blocks = []
+    fences = [token for token in tokens if token.type == "fence"]
+    blocks = [block for fence in fences if (block := _misplaced(fence, lines, report))]
     heading: str | None = None
     for mark, until in zip(marks, starts[1:], strict=True):
         if _is_heading(mark):
@@ -119,7 +118,7 @@ def _block(
 ) -> Block:
     start, end = _lines_of(token)
     inner = lines[start + 1 : end]
-    names = tuple(match[1] for line in inner if (match := _NAMED.fullmatch(line)))
+    names = _names(inner)
     fault = _unclosed(token, inner)
     if fault is not None:
         span = Span(start + 1, 1, len(lines[start]))
@@ -139,21 +138,28 @@ def _unclosed(token: Token, inner: Sequence[str]) -> str | None:
     return None if closed else "the fence is not closed"
 
 
-def _check_fence(token: Token, lines: Sequence[str], report: Report) -> None:
-    if token.type != "fence":
-        return
+def _misplaced(token: Token, lines: Sequence[str], report: Report) -> Block | None:
+    """Report a fence that is meant as a block but is none; the block that it would have been."""
     start = _lines_of(token)[0]
     span = Span(start + 1, 1, len(lines[start].rstrip()))
     words = token.info.split()
     if words[:1] == ["eop"]:
-        if token.level:
-            hint = "move it to the left margin"
-            report.error("EOP114", "an eop block inside a list or a quotation", span, hint)
         if words[1:]:
             message = f"unknown word '{words[1]}' after 'eop'"
             report.error("EOP115", message, span, "a block begins with a line '```eop'")
+        if not token.level:
+            return None
+        message = "an eop block inside a list or a quotation"
+        report.error("EOP114", message, span, "move it to the left margin")
     elif words and (words[0].lower() == "eop" or did_you_mean(words[0], ["eop"])):
         report.error("EOP115", f"unknown fence '{words[0]}'", span, "did you mean 'eop'?")
+    else:
+        return None
+    return Block(start + 1, None, None, "", _names(token.content.split("\n")))
+
+
+def _names(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(match[1] for line in lines if (match := _NAMED.match(line)))
 
 
 def _lines_of(token: Token) -> tuple[int, int]:

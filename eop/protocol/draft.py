@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from eop.protocol.document import Block, Document
     from eop.protocol.yaml_nodes import Node
 
-Step = Phase | Gate | Loop
 S = TypeVar("S", Phase, Gate, Loop)
 
 
@@ -44,7 +43,11 @@ class Placed(Generic[S]):
 
 @dataclass(frozen=True)
 class Draft:
-    """A protocol as read, faults and all. ``broken`` are names in blocks that could not be read."""
+    """A protocol as read, faults and all.
+
+    ``broken`` are the names of blocks that could not be read or taken in: what they would have
+    added is not known.
+    """
 
     title: str
     front: dict[str, Any]
@@ -105,6 +108,8 @@ def build_draft(document: Document, report: Report) -> Draft:
             broken.update(block.names)
         elif _is_new(step, seen, report):
             placed[next(iter(node.keys))].append(step)
+        else:
+            broken.add(step.value.id)
     if not placed["phase"] and not broken:
         hint = "add a fence '```eop' that begins with 'phase: name'"
         report.error("EOP117", "the protocol has no phase", Span(1), hint)
@@ -130,9 +135,8 @@ def _front(document: Document, report: Report) -> tuple[Mapping | None, dict[str
     if node is not None:
         mismatch(node, "keys and values", report, "write 'name: ...'")
     elif report.count == before:
-        hint = (
-            f"it needs the keys {', '.join(key for key, field in FRONT.items() if field.required)}"
-        )
+        required = ", ".join(key for key, field in FRONT.items() if field.required)
+        hint = f"it needs the keys {required}"
         report.error("EOP105", "the front matter is empty", Span(1, 1, 3), hint)
     return None, {}
 
@@ -195,11 +199,7 @@ def _edges_known(node: Mapping, values: dict[str, Any]) -> bool:
         child, value = node.values.get(key), values.get(key)
         if (child is None) != (value is None) or (fields[key].required and child is None):
             return False
-        if (
-            isinstance(child, Listing)
-            and isinstance(value, tuple)
-            and len(value) < len(child.items)
-        ):
+        if isinstance(child, Listing) and len(value or ()) < len(child.items):
             return False
     opens = values.get("for_each")
     if isinstance(opens, dict) and not {"item", "in"} <= opens.keys():

@@ -91,11 +91,8 @@ def parse_yaml(lines: Sequence[str], first_line: int, report: Report) -> Node | 
     reader = _Reader(lines, first_line, report)
     try:
         node = reader.document()
-    except MarkedYAMLError as error:
-        reader.malformed(error)
-        return None
     except YAMLError as error:
-        report.error("EOP108", f"malformed YAML: {error}".split("\n")[0], Span(first_line))
+        reader.malformed(error)
         return None
     except RecursionError:
         report.error("EOP108", "malformed YAML: nested too deeply", Span(first_line))
@@ -185,15 +182,16 @@ class _Reader:
         stop = end.column if end.line == start.line else len(line.rstrip())
         return Span(self._first + start.line, start.column + 1, max(stop - start.column, 1))
 
-    def malformed(self, error: MarkedYAMLError) -> None:
+    def malformed(self, error: YAMLError) -> None:
         """Report a syntax error: an unclosed bracket where it opens, all else where it shows."""
-        mark: Any = error.problem_mark or error.context_mark
-        if error.context_mark is not None and "a flow" in (error.context or ""):
-            mark = error.context_mark
+        marked = error if isinstance(error, MarkedYAMLError) else MarkedYAMLError()
+        mark: Any = marked.problem_mark or marked.context_mark
+        if "a flow" in (marked.context or ""):
+            mark = marked.context_mark
         place = Span(self._first) if mark is None else self._span(mark, mark)
-        reason = ", ".join(part for part in (error.context, error.problem) if part)
-        quotes = error.problem is not None and "not allowed here" in error.problem
-        hint = "a text that holds ': ' needs quotes" if quotes else None
+        said = [part for part in (marked.context, marked.problem) if part]
+        reason = ", ".join(said) or "it cannot be read"
+        hint = "a text that holds ': ' needs quotes" if "not allowed here" in reason else None
         self.report.error("EOP108", f"malformed YAML: {reason}", place, hint)
 
 

@@ -181,6 +181,8 @@ FAULTS = [
     Fault("EOP106", "goto: propose\nmax: 3\n```\n", "goto: propose\nmax: 3\n", "```eop"),
     Fault("EOP107", "  patience:", "\tpatience:", "\t"),
     Fault("EOP108", "shows: [report]", "shows: [report", "[", "flow sequence"),
+    Fault("EOP108", "needs: [agree]", "needs: agree: now", ":", "not allowed here"),
+    Fault("EOP108", "function: publish\n", "function: publish\n---\n", "---", "second document"),
     Fault("EOP109", "needs: [agree]", "needs: [agree]\nneeds: [agree]", "needs", "twice"),
     Fault("EOP110", "needs: [agree]", "needs: &here [agree]", "&here", "anchor"),
     Fault("EOP110", "needs: [agree]", "needs: *there", "*there", "alias"),
@@ -196,6 +198,8 @@ FAULTS = [
     Fault("EOP112", "version: 0.1.0", "version: 0.1.0\nauthor: me", "author"),
     Fault("EOP113", "target: hstu\n", "", "1", "'target'"),
     Fault("EOP113", "tools: [read]\noutputs: {report", "outputs: {report", "look", "'tools'"),
+    Fault("EOP113", "{item: idea, in: proposals", "{in: proposals", "proposals", "'item'"),
+    Fault("EOP113", "in: proposals, ", "", "idea", "'in'"),
     Fault("EOP113", "after: [confirm]\n", "", "again", "'after'"),
     Fault("EOP113", "outputs: {rows: {file: rows.json}}\n", "", "publish", "'outputs'"),
     Fault(
@@ -206,6 +210,8 @@ FAULTS = [
     ),
     Fault("EOP115", "```eop\nloop: again", "```eop x\nloop: again", "```eop x"),
     Fault("EOP115", "```eop\nloop: again", "```EOP\nloop: again", "```EOP"),
+    Fault("EOP115", "```eop\nphase: propose", "```epo\nphase: propose", "```epo"),
+    Fault("EOP106", "idea\nfunction: train", "idea\n```eop\nfunction: train", "```eop"),
     Fault("EOP116", "Say what you see.\n\n", "", "look", "no prose"),
     # references
     Fault("EOP201", "needs: [base]", "needs: [bas]", "bas"),
@@ -232,6 +238,7 @@ FAULTS = [
     # types
     Fault("EOP301", "needs: [agree]", "needs: agree", "agree", "expected a list"),
     Fault("EOP301", "on_reject: {end: true}", "on_reject: end", "end"),
+    Fault("EOP301", "function: publish", "[function]: publish", "[function]", "a key"),
     Fault("EOP301", "name: sound", "name: 7", "7", "expected a text"),
     Fault("EOP301", "rounds: 2", "rounds: two", "two", "whole number"),
     Fault("EOP301", "outputs: {rows: {file: rows.json}}", "outputs: [rows]", "[rows]"),
@@ -283,6 +290,7 @@ FAULTS = [
     Fault("EOP410", "needs: [promote]", "needs: [promote, evaluate]", "[promote, evaluate]"),
     Fault("EOP410", "after: [publish]", "after: [publish, train]", "[publish, train]"),
     Fault("EOP410", "{goto: propose, max: 3}", "{goto: build, max: 3}", "build"),
+    Fault("EOP410", "goto: propose\nmax", "goto: build\nmax", "build"),
     Fault("EOP411", "of: analyze", "of: base", "base"),
     Fault("EOP411", "phase: promote", "phase: promote\nfor_each: idea", "join"),
     Fault("EOP412", "of: analyze", "of: evaluate", "analyze"),

@@ -71,6 +71,18 @@ def test_a_protocol_without_phases(project: Path) -> None:
     assert [d.code for d in found(project, front + "Only prose.\n")] == ["EOP117"]
 
 
+def test_empty_front_matter(project: Path) -> None:
+    body = SOUND[SOUND.index("# A sound") :]
+    [only] = found(project, f"---\n---\n{body}")
+    assert (only.code, str(only.where)) == ("EOP105", "some.eop.md:1:1")
+    assert "name, version, target, budget" in only.hint
+
+
+def test_deep_nesting_is_a_fault_of_the_file(project: Path) -> None:
+    text = SOUND.replace("needs: [agree]", f"needs: {'[' * 2000}")
+    assert "EOP108" in {d.code for d in found(project, text)}
+
+
 def test_all_faults_at_once(project: Path) -> None:
     """Faults of every kind in one document are all reported, in the order of the file."""
     text = SOUND

@@ -21,11 +21,10 @@ def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
     for extra in draft.loops[1:]:
         hint = f"the first one is on line {draft.loops[0].name.line}"
         report.error("EOP405", "a protocol has at most one loop", extra.name, hint)
-    loop = draft.loops[0] if draft.loops else None
     body: frozenset[str] = frozenset()
-    if loop is not None and not loop.doubtful:
-        body = graph.below([loop.value.goto])
-        _loop(loop, body, bypassed, draft, graph, report)
+    if draft.loops and not draft.loops[0].doubtful:
+        body = graph.below([draft.loops[0].value.goto])
+        _loop(draft.loops[0], body - bypassed, draft, graph, report)
     for gate in draft.gates:
         _rejection(gate, body, graph, report)
 
@@ -102,13 +101,9 @@ def _late_starts(draft: Draft, graph: Graph, report: Report) -> None:
 
 
 def _loop(
-    loop: Placed[Loop],
-    body: frozenset[str],
-    excused: frozenset[str],
-    draft: Draft,
-    graph: Graph,
-    report: Report,
+    loop: Placed[Loop], awaited: frozenset[str], draft: Draft, graph: Graph, report: Report
 ) -> None:
+    """The loop goes back, and ``awaited``, its body, is done before it does."""
     value = loop.value
     done = graph.ancestors(*value.after) | set(value.after)
     if value.goto not in done:
@@ -117,10 +112,10 @@ def _loop(
             hint = "a loop goes back: its goto is a step that 'after' depends on"
             report.error("EOP404", message, loop.node.at("goto"), hint)
         return
-    late = {name for name in body if name not in done}
+    late = awaited - done
     steps = {step.value.id: step for step in draft.steps}
     branches = {phase.value.id for phase in draft.phases if phase.value.branch}
-    for name in late - graph.doubtful - branches - excused:
+    for name in late - graph.doubtful - branches:
         if not late & set(graph.requires[name]):
             message = f"the loop '{value.id}' does not wait for '{name}'"
             hint = f"add '{name}' to the loop's after"

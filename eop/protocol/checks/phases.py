@@ -87,6 +87,7 @@ def _roles(phase: Placed[Phase], report: Report) -> None:
         if role not in needed:
             hint = did_you_mean(role, missing) or f"its roles: {', '.join(needed)}"
             report.error("EOP207", f"'{value.pattern}' has no role '{role}'", span, hint)
+    # A misspelt role is one fault: it is not reported as missing too.
     if missing and len(written) <= len(needed) - len(missing):
         message = f"'{value.pattern}' lacks the role {', '.join(repr(role) for role in missing)}"
         report.error("EOP207", message, phase.node.key("nodes"), f"its roles: {', '.join(needed)}")

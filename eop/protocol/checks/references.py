@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from eop.protocol.model import Gate, Loop, OnReject, Phase
+from eop.protocol.yaml_nodes import Mapping
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -42,8 +43,9 @@ class _Names:
         self.loops = [loop.value.id for loop in draft.loops]
         head = draft.fan_out
         self.items = [head.value.branch] if head and head.value.branch else []
+        # A head whose own for_each is damaged opens branches of a name that nobody knows.
         self.items_known = not draft.broken and not any(
-            phase.doubtful and phase.value.branch and not phase.value.fan_out
+            phase.doubtful and isinstance(phase.node.values.get("for_each"), Mapping)
             for phase in draft.phases
         )
 
