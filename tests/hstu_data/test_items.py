@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstu.data.errors import HstuError
@@ -34,6 +34,7 @@ def test_a_written_corpus_reads_back_the_same(tmp_path: Path) -> None:
     assert back.years.tolist() == [1999, 0, 2001]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=30, unique=True))
 def test_index_numbers_the_file_order_from_one(ids: list[int]) -> None:
     items = make(ids)

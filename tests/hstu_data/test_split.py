@@ -51,11 +51,14 @@ def event_lists(draw: st.DrawFn) -> list[Event]:
     return draw(st.permutations(events))
 
 
+@settings(deadline=None)
 @given(event_lists())
 def test_split_properties(events: list[Event]) -> None:
     parts = {name: rows(part) for name, part in leave_one_out(columns(events)).items()}
     users = {user for user, _, _ in events}
-    assert sorted(sum(parts.values(), [])) == sorted(events)  # all events, each in one part
+    assert sorted(event for part in parts.values() for event in part) == sorted(
+        events
+    )  # all events, each in one part
     for part in ("validation", "test"):
         assert [user for user, _, _ in parts[part]] == sorted(users)
     for user in users:
@@ -105,10 +108,10 @@ def test_equal_data_gives_equal_bytes_in_another_process(tmp_path: Path) -> None
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
 
 
-@settings(max_examples=20)
-@given(event_lists(), st.randoms(use_true_random=False))
+@settings(max_examples=5, deadline=None)
+@given(event_lists())
 def test_the_digest_changes_with_the_events(
-    tmp_path_factory: pytest.TempPathFactory, events: list[Event], random: object
+    tmp_path_factory: pytest.TempPathFactory, events: list[Event]
 ) -> None:
     folder = tmp_path_factory.mktemp("digests")
     options = SplitOptions()

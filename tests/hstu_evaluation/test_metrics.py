@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstu.data.errors import HstuError
@@ -52,6 +52,7 @@ def cases(draw: st.DrawFn) -> tuple[list[list[float]], list[int], list[set[int]]
     return scores, targets, seen
 
 
+@settings(deadline=None)
 @given(cases())
 def test_ranks_are_those_of_the_definition(
     case: tuple[list[list[float]], list[int], list[set[int]]],
