@@ -6,16 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eop.agents import jail, landlock
 from eop.agents.jail import Jail, Level, choose, detect
 from eop.core.errors import EopError, ExitCode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 needs_jail = pytest.mark.skipif(detect() is Level.NONE, reason="this machine has no jail")
 
@@ -65,6 +63,9 @@ outcome = [{name: attempt(do) for name, do in group.items() if not only or name 
 print("\\n" + json.dumps(outcome))
 """
 
+# Below bubblewrap these land in folders that only the jail has; what they hit is checked outside.
+PRIVATE = ("create sentinel", "edit evaluator", "truncate", "delete", "write elsewhere")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -104,10 +105,16 @@ def test_a_hostile_program_gets_nowhere(project: Path) -> None:
     if 0 < landlock.abi() < 3 and detect() is Level.LANDLOCK:
         attacks.pop("truncate")
     if landlock.abi() < 6 and detect() is Level.LANDLOCK:
-        attacks.pop("network"), attacks.pop("signal the runtime")
+        attacks.pop("signal the runtime")
+    if landlock.abi() < 4 and detect() is Level.LANDLOCK:
+        attacks.pop("network")
+    if detect() is Level.BWRAP:
+        attacks = {name: worked for name, worked in attacks.items() if name not in PRIVATE}
     assert [name for name, worked in attacks.items() if worked] == []
     assert [name for name, worked in allowed.items() if not worked] == []
     assert list((project / "gates").iterdir()) == []
+    assert (project / "judge.py").read_text() == "judge.py"
+    assert not Path("/var/tmp/eop-jail-test").exists()
 
 
 def test_the_attacks_are_real(project: Path) -> None:
