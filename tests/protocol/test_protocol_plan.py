@@ -195,8 +195,8 @@ CANDIDATE = {
         ("review", {"findings": [FINDING], "summary": "One leak."}, True),
         ("review", {"findings": [FINDING | {"line": 3}], "summary": "Where?"}, False),
         ("review", {"findings": [], "summary": "Fine.", "verdict": "approved"}, False),
-        ("preflight", {"schema": "x", "passed": True, "invariants": [INVARIANT]}, True),
-        ("preflight", {"schema": "x", "passed": False, "invariants": [INVARIANT]}, False),
+        ("preflight", {"schema": "preflight/1", "passed": True, "invariants": [INVARIANT]}, True),
+        ("preflight", {"schema": "preflight/1", "passed": False, "invariants": [INVARIANT]}, False),
         ("decision", {"champion": "base", "parent": "base", "candidates": [CANDIDATE]}, True),
         (
             "decision",
