@@ -3,16 +3,17 @@ from __future__ import annotations
 import pandas as pd
 from entry_samples import FILES, candidate, failed, project, scores
 
-from eop.leaderboard import rows, write_entry
+from eop.leaderboard import Scores, rows, write_entry
 
 
 def test_rows_go_by_canonical_test_and_end_with_the_unmeasured(tmp_path):
     root = project(tmp_path)
+    nothing = Scores(dict.fromkeys(("ndcg@10", "hr@10", "mrr"), 0.0))
     # Validation says the opposite of test: it must not decide the order.
     write_entry(root, candidate("a", validation=scores(0.9), test=scores(0.1)), FILES)
     write_entry(root, candidate("b", validation=scores(0.2), test=scores(0.3)), FILES)
     write_entry(root, failed("aa"), {})
-    write_entry(root, candidate("zero", test=scores(0.001)), FILES)
+    write_entry(root, candidate("zero", test=nothing), FILES)
     frame = rows(root)
     assert list(frame["entry"]) == ["b", "a", "zero", "aa"]
     last = frame.iloc[-1]

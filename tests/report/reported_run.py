@@ -53,13 +53,13 @@ def reported(root: Path, title: str = "A wider net") -> Project:
     run.do("it01_p02_analyze_r2")
     run.do("it01_promote_r2")
     run.advance()
-    for entry, files in _entries(title):
+    for entry, files in [*_positives(title), *_negatives()]:
         write_entry(root, entry, files)
         write_note(root, entry, f"An analysis.\n\n{title}\n\n![pixel](http://evil.example/x.png)")
     return Project(root, config, run.plan)
 
 
-def _entries(title: str):
+def _positives(title: str):
     config = {"config.yaml": FILES["config.yaml"], "curve.tsv": CURVE}
     own = {"run": "r1"}
     reference = evidence(patch=None)
@@ -104,6 +104,10 @@ def _entries(title: str):
         ),
         {**FILES, "curve.tsv": CURVE},
     )
+
+
+def _negatives():
+    own = {"run": "r1"}
     worse = Decision(False, -0.012, (-0.019, -0.005), "the interval lies below 0: worse")
     yield (
         candidate(
