@@ -14,42 +14,54 @@ from hstu.data.errors import HstuError
 class _Entry(NamedTuple):
     target: str
     help: str
-    example: str
+    example: tuple[str, ...]
 
 
 _COMMANDS = {
     "data": _Entry(
         "hstu.data.commands:data_commands",
         "Split raw data, make the synthetic set, fetch a public one.",
-        "python -m hstu data split --source data/raw/ml-100k --out data/splits/ml-100k",
+        (
+            "hstu data synthesize --seed 7 --out data/raw/synthetic",
+            "hstu data split --source data/raw/synthetic --out data/splits/synthetic",
+        ),
     ),
     "train": _Entry(
         "hstu.training.commands:train_command",
         "Train a model and leave its checkpoint.",
-        "python -m hstu train --config config/experiments/ml-100k.yaml --data data/splits/ml-100k "
-        "--seed 1 --threads 1 --out model",
+        (
+            "hstu train --config config/experiments/synthetic.yaml \\",
+            "    --data data/splits/synthetic --seed 1 --threads 1 --out model",
+        ),
     ),
     "preflight": _Entry(
         "hstu.preflight.commands:preflight_command",
         "Check the scientific-safety invariants of this tree's model.",
-        "python -m hstu preflight --config config/experiments/ml-100k.yaml "
-        "--data data/splits/ml-100k --out preflight.json",
+        (
+            "hstu preflight --config config/experiments/synthetic.yaml \\",
+            "    --data data/splits/synthetic --out preflight.json",
+        ),
     ),
     "evaluate": _Entry(
         "hstu.evaluation.commands:evaluate",
         "Rank every user's held-out item over the full corpus.",
-        "python -m hstu evaluate --split data/splits/ml-100k --target validation "
-        "--checkpoint model --worker '[\"python\"]' --out evaluation",
+        (
+            "hstu evaluate --split data/splits/synthetic --target validation \\",
+            "    --checkpoint model --out evaluation",
+        ),
     ),
     "popularity": _Entry(
         "hstu.evaluation.commands:popularity",
         "The same metrics for ranking by training popularity.",
-        "python -m hstu popularity --split data/splits/ml-100k --target test --out popularity",
+        (
+            "hstu popularity --split data/splits/synthetic --target validation \\",
+            "    --out popularity",
+        ),
     ),
     "worker": _Entry(
         "hstu.evaluation.commands:worker",
         "Score histories; started by evaluate, never sees a target.",
-        "(started by evaluate)",
+        (),
     ),
 }
 
@@ -73,7 +85,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in _COMMANDS.items()])
         with formatter.section("Examples"):
             for entry in _COMMANDS.values():
-                formatter.write_text(entry.example)
+                formatter.write("".join(f"  {line}\n" for line in entry.example))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

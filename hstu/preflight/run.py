@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from hstu.data.errors import HstuError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hstu.preflight.bench import Bench
 
 SCHEMA = "preflight/1"
 INVARIANTS = {
@@ -31,23 +34,41 @@ def preflight(config: Path, data: Path, *, threads: int = 1) -> dict[str, Any]:
     """
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    results = [_result(name, module, config, data) for name, module in INVARIANTS.items()]
-    passed = all(result["status"] == "passed" for result in results)
-    return {"schema": SCHEMA, "passed": passed, "invariants": results}
-
-
-def _result(name: str, module: str, config: Path, data: Path) -> dict[str, Any]:
-    result: dict[str, Any] = {"id": name, "title": module, "measured": {}}
     try:
-        check = import_module(f"hstu.preflight.{module}")
-        result["title"] = check.TITLE
         bench = import_module("hstu.preflight.bench").Bench.load(config, data)
-        finding = check.check(bench)
     except HstuError:
         raise
     # The tree under test may raise anything at all; that is a finding about the tree.
     except Exception as error:
-        detail = f"{type(error).__name__}: {error}"
-        return result | {"status": "error", "detail": detail}
-    status = "passed" if finding.passed else "failed"
-    return result | {"status": status, "detail": finding.detail, "measured": finding.measured}
+        results = [_error(name, module, error) for name, module in INVARIANTS.items()]
+    else:
+        results = [_result(name, module, bench) for name, module in INVARIANTS.items()]
+    passed = all(result["status"] == "passed" for result in results)
+    return {"schema": SCHEMA, "passed": passed, "invariants": results}
+
+
+def _result(name: str, module: str, bench: Bench) -> dict[str, Any]:
+    try:
+        check = import_module(f"hstu.preflight.{module}")
+        finding = check.check(bench)
+    except Exception as error:  # as above
+        return _error(name, module, error)
+    return {
+        "id": name,
+        "title": check.TITLE,
+        "status": "passed" if finding.passed else "failed",
+        "detail": finding.detail,
+        "measured": {key: _plain(value) for key, value in finding.measured.items()},
+    }
+
+
+def _error(name: str, module: str, error: Exception) -> dict[str, Any]:
+    detail = f"{type(error).__name__}: {error}"
+    return {"id": name, "title": module, "status": "error", "detail": detail, "measured": {}}
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no not-a-number: they are reported as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
