@@ -56,7 +56,7 @@ class Rule:
         if not self.name.isidentifier():
             raise ValueError(f"not a rule name: {self.name!r}")
         return _RULE.substitute(
-            comment=self.comment.replace("\n", " "),
+            comment="".join(c if c.isprintable() else " " for c in self.comment),
             name=self.name,
             inputs=_block(f"{path!r}," for path in self.inputs),
             output=repr(self.output),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from eop.core.files import write_json
 from eop.functions.measure import judge_popularity, judge_seeds, train_seeds
+from eop.stats import noise_band
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,17 +16,23 @@ if TYPE_CHECKING:
 
 
 def baseline(context: Context) -> Path:
-    """Train and judge the unpatched snapshot with every seed, and popularity beside it."""
+    """Train and judge the unpatched snapshot with every seed, and popularity beside it.
+
+    ``noise`` is the spread over seeds: what no proposal has caused.
+    """
     recommender = context.recommender()
     seeds = context.phase.arguments["seeds"]
     checkpoint = train_seeds(context.root, recommender, context.project.base_experiment, seeds)
+    metrics = judge_seeds(context.root, recommender, checkpoint)
+    noise = noise_band([seed["metrics"]["ndcg@10"] for seed in metrics["seeds"]])
     report = context.work / "baseline.json"
     write_json(
         report,
         {
             "schema": "baseline/1",
             "checkpoint": checkpoint,
-            "metrics": judge_seeds(context.root, recommender, checkpoint),
+            "metrics": metrics,
+            "noise": {"metric": "ndcg@10", **asdict(noise)},
             "popularity": judge_popularity(context.root, recommender),
         },
     )

@@ -118,7 +118,7 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
     after = NodeState(
         outcome,
         node.attempt,
-        final=outcome not in RETRIED or failures >= phase.budget.attempts,
+        final=outcome not in retried(phase) or failures >= phase.budget.attempts,
         failures=failures,
         artifacts=artifacts,
         usage=usage,
@@ -126,6 +126,15 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
         reason=data["reason"],
     )
     return _with_node(_settled(state, phase, node, usage), data["node"], after)
+
+
+def retried(phase: Phase) -> frozenset[Outcome]:
+    """Outcomes after which a node of ``phase`` may be entered again while attempts are left.
+
+    Agents are tried again inside their pattern, which knows what each try has spent; so what an
+    agent phase leaves is final.
+    """
+    return RETRIED if phase.function else frozenset()
 
 
 def _check_completed(phase: Phase, key: str, artifacts: tuple[Artifact, ...], usage: Usage) -> None:

@@ -59,6 +59,7 @@ def research(**more: object) -> Plan:
             needs=("implement",),
             branch="proposal",
             function="train",
+            budget=Budget(attempts=2),
             outputs=(Output("metrics", "metrics.json"),),
         ),
         agent(

@@ -39,7 +39,8 @@ def test_a_left_node_is_adopted_and_never_done_twice(tmp_path: Path) -> None:
 def test_failures_are_tried_again_while_attempts_are_left(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.to_branches()
-    node = Instance.parse("it01_p01_implement")
+    run.do("it01_p01_implement")
+    node = Instance.parse("it01_p01_train")
     run.do(node.key, Outcome.TIMED_OUT)
     assert not is_final(run.trace.state(), node)
     run.do(node.key, Outcome.FAILED)
@@ -55,10 +56,19 @@ def test_other_ends_are_not_tried_again(tmp_path: Path, end: Outcome) -> None:
     assert run.enter("it01_p01_implement").kind == "adopt"
 
 
+def test_what_agents_leave_is_final_since_their_pattern_has_tried_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.to_branches()
+    assert run.plan.phase("implement").budget.attempts == 2
+    run.do("it01_p01_implement", Outcome.FAILED)
+    assert run.enter("it01_p01_implement").kind == "adopt"
+
+
 def test_perform_works_until_the_last_outcome(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.to_branches()
-    node = Instance.parse("it01_p01_implement")
+    run.do("it01_p01_implement")
+    node = Instance.parse("it01_p01_train")
     attempts = []
 
     def work(entered: Entered) -> NodeResult:

@@ -1,0 +1,103 @@
+"""Real projects in temporary folders, driven by the real Snakemake."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MINIMAL = "config/protocols/minimal.eop.md"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A user's project: a copy of the repository's files, and the commands a user types."""
+
+    root: Path
+
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.command(sys.executable, "-m", "snakemake", "--cores", "2", *arguments)
+
+    def eop(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.command(sys.executable, "-m", "eop.cli", *arguments)
+
+    def command(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root), "COLUMNS": "100"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def configure(self, **values: str) -> None:
+        path = self.root / "config" / "config.yaml"
+        lines = []
+        for line in path.read_text().splitlines():
+            key = line.split(":")[0]
+            lines.append(f"{key}: {values[key]}" if key in values else line)
+        path.write_text("\n".join(lines) + "\n")
+
+    def request(self, gate: str) -> Path:
+        """The one request page of a gate."""
+        (page,) = (self.root / "gates").rglob(f"*-{gate}.*.request.md")
+        return page
+
+    def answer(self, gate: str, answer: str = "approved", reason: str = "") -> Path:
+        """What a person does: make the sentinel that the request names."""
+        page = self.request(gate)
+        sentinel = page.with_name(page.name.removesuffix("request.md") + answer)
+        assert f"touch {sentinel.relative_to(self.root)}" in page.read_text()
+        sentinel.write_text(reason)
+        return sentinel
+
+    def events(self, run: str = "minimal-synthetic") -> list[Path]:
+        return sorted((self.root / "runs" / run / "trace").glob("*.json"))
+
+
+def copy_sources(to: Path) -> Project:
+    """The files of the repository as they are now, committed or not; no run's leavings."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    own = {"leaderboard", "knowledge", "data", "tests"}
+    for name in filter(None, listed.split("\0")):
+        if name.split("/")[0] not in own and (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    return Project(to)
+
+
+@pytest.fixture(scope="session")
+def at_first_gate(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose `minimal` run stands at its gate; tests work on copies of it."""
+    project = copy_sources(tmp_path_factory.mktemp("first-gate") / "project")
+    project.configure(protocol=MINIMAL)
+    done = project.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+@pytest.fixture
+def project(at_first_gate: Project, tmp_path: Path) -> Project:
+    """A copy of the project at its first gate, modification times and all."""
+    shutil.copytree(at_first_gate.root, tmp_path / "project", symlinks=True)
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Project:
+    """A project in which nothing has run, set to the protocol `minimal`."""
+    project = copy_sources(tmp_path / "project")
+    project.configure(protocol=MINIMAL)
+    return project
