@@ -13,7 +13,7 @@ from eop.core.locks import exclusive
 from eop.driver.agent import run_agents
 from eop.functions.context import Context
 from eop.functions.recommender import CandidateError
-from eop.functions.registry import FUNCTIONS
+from eop.functions.registry import function
 from eop.project.project import Project
 from eop.runtime.gates import APPROVED
 from eop.runtime.lifecycle import outcome, perform
@@ -75,7 +75,7 @@ def _call(context: Context) -> NodeResult:
     assert context.phase.function is not None
     output = context.phase.outputs[0]
     try:
-        report = FUNCTIONS[context.phase.function](context)
+        report = function(context.phase.function)(context)
     except CandidateError as error:
         status = Outcome.TIMED_OUT if error.timed_out else Outcome.FAILED
         evidence = {output.name: _kept(context, error.report)} if error.report else {}

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json
 from eop.functions.artifacts import Artifacts
-from eop.leaderboard import Champion
-from eop.stats import read_ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.project.project import Project
     from eop.runtime.state import State
-    from eop.stats import Ranks
 
 
 @dataclass(frozen=True)
@@ -30,11 +27,6 @@ class Lineage:
     patch: Path | None
     experiment: Path
     metrics: dict[str, Any] | None
-
-    def champion(self, root: Path) -> Champion:
-        """What the promotion rule compares with."""
-        assert self.metrics is not None, "the baseline is measured before anything is proposed"
-        return Champion(self.entry, validation_ranks(root, self.metrics))
 
 
 def base_id(project: Project) -> str:
@@ -64,11 +56,6 @@ def start(project: Project, state: State, iteration: int) -> Lineage:
     baseline = artifacts.of_function("baseline", 1)
     metrics = read_json(baseline)["metrics"] if baseline else None
     return Lineage(base_id(project), None, project.base_experiment, metrics)
-
-
-def validation_ranks(root: Path, metrics: dict[str, Any]) -> list[Ranks]:
-    """The validation ranks of a ``metrics`` document, one per seed."""
-    return [read_ranks(root / seed["ranks"]["path"]) for seed in metrics["seeds"]]
 
 
 def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: str) -> Lineage:

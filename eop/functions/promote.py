@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json, write_json
 from eop.functions.branches import branch_end
-from eop.functions.lineage import entry_id, start, validation_ranks
-from eop.leaderboard import Candidate, decide
+from eop.functions.lineage import entry_id, start
+from eop.leaderboard.promotion import Candidate, Champion, decide
+from eop.stats import read_ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.stats import Ranks
 
 
 def promote(context: Context) -> Path:
     """Compare this iteration's branches with the champion on validation; the decision."""
-    parent = start(context.project, context.state, context.instance.iteration)
-    candidates = [
-        _candidate(context, branch) for branch in context.state.branches[context.instance.iteration]
-    ]
+    iteration = context.instance.iteration
+    parent = start(context.project, context.state, iteration)
+    assert parent.metrics is not None, "the baseline is measured before anything is proposed"
+    champion = Champion(parent.entry, _ranks(context, parent.metrics))
+    candidates = [_candidate(context, branch) for branch in context.state.branches[iteration]]
     report = context.work / "decision.json"
-    write_json(report, decide(parent.champion(context.root), candidates))
+    write_json(report, decide(champion, candidates))
     return report
 
 
 def _candidate(context: Context, branch: str) -> Candidate:
-    end = branch_end(context.project, context.state, context.instance.iteration, branch)
-    ranks = None
-    if end.metrics is not None:
-        ranks = validation_ranks(context.root, read_json(end.metrics))
+    iteration = context.instance.iteration
+    end = branch_end(context.project, context.state, iteration, branch)
     return Candidate(
-        proposal=context.artifacts.proposal(context.instance.iteration, branch)["id"],
-        entry=entry_id(context.project, context.instance.iteration, branch),
+        proposal=context.artifacts.proposal(iteration, branch)["id"],
+        entry=entry_id(context.project, iteration, branch),
         outcome=end.outcome,
-        ranks=ranks,
+        ranks=_ranks(context, read_json(end.metrics)) if end.metrics else None,
     )
+
+
+def _ranks(context: Context, metrics: dict[str, Any]) -> list[Ranks]:
+    """The validation ranks of a ``metrics`` document, one per seed."""
+    return [read_ranks(context.root / seed["ranks"]["path"]) for seed in metrics["seeds"]]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from eop.functions.baseline import baseline
-from eop.functions.candidate import evaluate, preflight, train
-from eop.functions.promote import promote
-from eop.functions.publish import publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,12 +11,22 @@ if TYPE_CHECKING:
 
     from eop.functions.context import Context
 
-# Each returns the file of the phase's one output, or raises CandidateError.
-FUNCTIONS: dict[str, Callable[[Context], Path]] = {
-    "baseline": baseline,
-    "preflight": preflight,
-    "train": train,
-    "evaluate": evaluate,
-    "promote": promote,
-    "publish": publish,
+# Name to module. A module is loaded when its function runs: a job pays for what it uses.
+FUNCTIONS = {
+    "baseline": "baseline",
+    "preflight": "candidate",
+    "train": "candidate",
+    "evaluate": "candidate",
+    "promote": "promote",
+    "publish": "publish",
 }
+
+
+def function(name: str) -> Callable[[Context], Path]:
+    """The function ``name``; it returns the file of its phase's one output.
+
+    It raises ``CandidateError`` when the candidate, not the machine, is at fault.
+    """
+    module = import_module(f"eop.functions.{FUNCTIONS[name]}")
+    found: Callable[[Context], Path] = getattr(module, name)
+    return found

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eop.leaderboard import ranked
+from eop.leaderboard.rows import ranked
 from eop.report.cards import badge, entry_card, score
 from eop.report.charts import common_limit, interval_bar
 from eop.report.markup import Markup, el, join

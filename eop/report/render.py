@@ -11,7 +11,8 @@ from rich.console import Console
 
 from eop.core.files import write_text
 from eop.knowledge import note_path
-from eop.leaderboard import entry_folder, read_entries, rows
+from eop.leaderboard import entry_folder, read_entries
+from eop.leaderboard.rows import rows
 from eop.project.project import Project
 from eop.report.cards import EntryFiles
 from eop.report.page import page

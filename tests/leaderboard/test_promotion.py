@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eop.core.errors import EopError
-from eop.leaderboard import Candidate, Champion, decide
+from eop.leaderboard.promotion import Candidate, Champion, decide
 from eop.stats import Ranks
 
 USERS = np.arange(400)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pandas as pd
 from entry_samples import FILES, candidate, failed, project, scores
 
-from eop.leaderboard import Scores, rows, write_entry
+from eop.leaderboard import Scores, write_entry
+from eop.leaderboard.rows import rows
 
 
 def test_rows_go_by_canonical_test_and_end_with_the_unmeasured(tmp_path):
