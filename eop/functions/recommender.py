@@ -24,6 +24,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 _OUR_FAULTS = (ExitCode.USAGE, ExitCode.DATA, ExitCode.ENVIRONMENT)
 _TRAIN_FILES = ("train.parquet", "items.parquet")
+CHECKPOINT_FILES = ("checkpoint.json", "model.safetensors", "curve.tsv")
 
 
 class CandidateError(Exception):
@@ -62,6 +63,7 @@ class Recommender:
         arguments = ["train", "--config", str(experiment), "--data", str(self._zone())]
         arguments += ["--seed", str(seed), "--threads", str(self.threads), "--out", str(out)]
         self._candidate(arguments, read=[experiment, self._zone()], log=f"train-seed{seed}")
+        _require_files(out)
         return out
 
     def preflight(self, experiment: Path) -> dict[str, Any]:
@@ -154,6 +156,8 @@ class Recommender:
             **kept,
             **dict.fromkeys(_THREAD_VARIABLES, str(self.threads)),
             "PYTHONPATH": str(tree),
+            # The current folder is writable for candidates: nothing may be imported from it.
+            "PYTHONSAFEPATH": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "TMPDIR": str(spool),
@@ -170,6 +174,14 @@ class Recommender:
             timeout_s=self.timeout_s,
         )
         return done, stderr
+
+
+def _require_files(checkpoint: Path) -> None:
+    """A checkpoint is plain files: a link could make the harness read what the candidate cannot."""
+    for name in CHECKPOINT_FILES:
+        path = checkpoint / name
+        if path.is_symlink() or not path.is_file():
+            raise CandidateError(f"training left no plain file {name}")
 
 
 def _verdict(done: Completed, stderr: Path) -> CandidateError:
