@@ -70,7 +70,9 @@ class Block(nn.Module):
         scores = q @ k.transpose(-1, -2) + self.bias(buckets)[:, None]  # [B, H, W, W]
         # The divisor is N, never the width of this batch: a user's output has no batch mates.
         attention = functional.silu(scores).tril()
-        mixed = (attention @ (v / self.width)).transpose(1, 2).reshape(batch, width, -1)  # [B, W, H * dv]
+        mixed = (
+            (attention @ (v / self.width)).transpose(1, 2).reshape(batch, width, -1)
+        )  # [B, W, H * dv]
         gated = u * functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
         added: Tensor = self.out(self.dropout(gated))
         return x + added

@@ -45,7 +45,8 @@ def check(bench: Bench) -> Finding:
                 measured[f"{name}/after"] = float(moved[inputs.valid & ~earlier].max())
                 if measured[f"{name}/before"] != 0:
                     problems.append(f"{name}: outputs before the edited event changed")
-                if not measured[f"{name}/after"] > 0:
+                # A model need not read the times; one that does not read the items is broken.
+                if edit == "item" and not measured[f"{name}/after"] > 0:
                     problems.append(f"{name}: the edit changed no output at all")
     return Finding(not problems, "; ".join(problems) or "no earlier output moved", measured)
 

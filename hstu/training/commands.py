@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hstu.models import read_config
-from hstu.training.train import train
+from hstu.training.loop import train
 
 
 @click.command("train")
