@@ -54,4 +54,4 @@ def branch_end(project: Project, state: State, iteration: int, branch: str) -> B
 
 def _outcome(phase: Phase, node: NodeState) -> str:
     rejected = phase.function == "preflight" and node.status == Outcome.FAILED
-    return REJECTED if rejected else node.status
+    return REJECTED if rejected else str(node.status)
