@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eop.core.canonical import digest, file_digest, tree_digest
 from eop.core.files import read_json, write_json
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.measure import judge_seeds, train_seeds
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.functions.recommender import Recommender
 
 
 def preflight(context: Context) -> Path:
     """Check the patched tree before it costs a training; ``CandidateError`` when it fails."""
-    result = context.recommender().preflight(context.experiment())
+    result = _examine(context, context.recommender(), context.experiment())
     report = context.work / "preflight.json"
+    write_json(report, result)
     if not result["passed"]:
         raise CandidateError(failures(result), report=report)
     return report
@@ -31,13 +34,38 @@ def check_tree(context: Context, tree: Path, out: Path) -> Path:
     A tree that does not even start gets a report with one invariant in error.
     """
     recommender = replace(context.recommender(), tree=tree.resolve(), scratch=out.resolve())
-    report = out / "preflight.json"
     try:
-        recommender.preflight(tree.resolve() / EXPERIMENT_FILE)
+        result = _examine(context, recommender, tree.resolve() / EXPERIMENT_FILE)
     except CandidateError as error:
         start = {"id": "I0", "title": "the checks start", "status": "error", "detail": str(error)}
-        result = {"schema": "preflight/1", "passed": False, "invariants": [start]}
-        write_json(report, result)
+        result = {
+            "schema": "preflight/1",
+            "passed": False,
+            "invariants": [{**start, "measured": {}}],
+        }
+    report = out / "report.json"
+    write_json(report, result)
+    return report
+
+
+def _examine(context: Context, recommender: Recommender, experiment: Path) -> dict[str, Any]:
+    """The preflight report of a tree and an experiment config.
+
+    The checks are seeded, so a report is kept by the content that it is about: what a review has
+    seen checked is not checked again by the phase after it.
+    """
+    tree = recommender.tree
+    ignored = {"__pycache__", ".git"}
+    files = [p for p in tree.rglob("*") if p.is_file() and not ignored & set(p.parts)]
+    about = {
+        "tree": tree_digest(tree, [p for p in files if p != tree / EXPERIMENT_FILE]),
+        "experiment": file_digest(experiment),
+        "split": file_digest(context.project.split_dir / "manifest.json"),
+    }
+    kept = context.project.run_dir / "preflight" / f"{digest(about)[:16]}.json"
+    if not kept.is_file():
+        write_json(kept, recommender.preflight(experiment))
+    report: dict[str, Any] = read_json(kept)
     return report
 
 

@@ -23,8 +23,7 @@ def train_seeds(
 ) -> dict[str, Any]:
     """Train once per seed; the ``checkpoint`` document with every file's digest."""
     trained = []
-    for seed in seeds:
-        folder = recommender.train(experiment, seed)
+    for seed, folder in zip(seeds, recommender.train(experiment, seeds), strict=True):
         files = {"checkpoint": "checkpoint.json", "model": "model.safetensors"}
         refs = {key: _ref(root, folder / name) for key, name in files.items()}
         trained.append({"seed": seed, **refs, "curve": _ref(root, folder / "curve.tsv")})
@@ -37,12 +36,11 @@ def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]
     It shows the validation target. The canonical test is read here, once per seed, and sealed:
     the document names the files of its numbers by digest, and no agent is given them.
     """
-    judged = []
-    for trained in checkpoint["seeds"]:
-        folder = (root / trained["checkpoint"]["path"]).parent
-        validation = recommender.evaluate(folder, "validation")
-        judged.append((trained["seed"], validation, recommender.evaluate(folder, "test")))
-    return _document(root, judged)
+    folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
+    seeds = [seed["seed"] for seed in checkpoint["seeds"]]
+    validation = recommender.evaluate(folders, "validation")
+    test = recommender.evaluate(folders, "test")
+    return _document(root, list(zip(seeds, validation, test, strict=True)))
 
 
 def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:

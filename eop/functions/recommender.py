@@ -54,17 +54,22 @@ class Recommender:
     threads: int
     timeout_s: float
 
-    def train(self, experiment: Path, seed: int) -> Path:
-        """Train with ``seed``; return the folder of the checkpoint. Sees training data only."""
-        out = self.scratch / f"seed{seed}"
-        if (out / "checkpoint.json").is_file():
-            return out
-        out.mkdir(parents=True, exist_ok=True)
-        arguments = ["train", "--config", str(experiment), "--data", str(self._zone())]
-        arguments += ["--seed", str(seed), "--threads", str(self.threads), "--out", str(out)]
-        self._candidate(arguments, read=[experiment, self._zone()], log=f"train-seed{seed}")
-        _require_files(out)
-        return out
+    def train(self, experiment: Path, seeds: Sequence[int]) -> list[Path]:
+        """Train once per seed; return the folders of the checkpoints. Sees training data only.
+
+        A seed that is trained already is left alone: training is the dear part.
+        """
+        outs = {seed: self.scratch / f"seed{seed}" for seed in seeds}
+        due = [seed for seed in seeds if not (outs[seed] / "checkpoint.json").is_file()]
+        if due:
+            arguments = ["train", "--config", str(experiment), "--data", str(self._zone())]
+            arguments += ["--threads", str(self.threads)]
+            for seed in due:
+                arguments += ["--seed", str(seed), "--out", str(outs[seed])]
+            self._candidate(arguments, read=[experiment, self._zone()], log="train")
+        for out in outs.values():
+            _require_files(out)
+        return list(outs.values())
 
     def preflight(self, experiment: Path) -> dict[str, Any]:
         """Run the scientific-safety checks; the report says what passed and what did not."""
@@ -80,28 +85,27 @@ class Recommender:
         result: dict[str, Any] = read_json(report)
         return result
 
-    def evaluate(self, checkpoint: Path, target: str) -> Path:
-        """Judge a checkpoint on ``validation`` or ``test``; return the folder of its metrics.
+    def evaluate(self, checkpoints: Sequence[Path], target: str) -> list[Path]:
+        """Judge checkpoints on ``validation`` or ``test``; return the folders of their metrics.
 
-        The pristine evaluator holds the targets; the candidate's worker gets histories alone.
+        The pristine evaluator holds the targets; the candidate's worker gets histories alone. A
+        checkpoint that is judged already is not judged again: the test is read once.
         """
-        out = self.scratch / f"{checkpoint.name}-{target}"
-        if (out / "metrics.json").is_file():
-            return out
-        spool = self.scratch / "spool"
-        spool.mkdir(parents=True, exist_ok=True)
-        items = self._zone() / "items.parquet"
-        worker = self.jail.wrap(
-            [sys.executable],
-            read=[self.tree, checkpoint, items, spool],
-            write=[],
-            network=False,
-        )
-        arguments = ["evaluate", "--split", str(self.split), "--target", target]
-        arguments += ["--checkpoint", str(checkpoint), "--worker", json.dumps(list(worker))]
-        arguments += ["--worker-pythonpath", str(self.tree), "--out", str(out)]
-        self._pristine(arguments, log=f"evaluate-{checkpoint.name}-{target}", spool=spool)
-        return out
+        outs = {path: self.scratch / f"{path.name}-{target}" for path in checkpoints}
+        due = [path for path in checkpoints if not (outs[path] / "metrics.json").is_file()]
+        if due:
+            spool = self.scratch / "spool"
+            spool.mkdir(parents=True, exist_ok=True)
+            worker = self.jail.wrap(
+                [sys.executable], read=[self.tree, spool], write=[], network=False
+            )
+            arguments = ["evaluate", "--split", str(self.split), "--target", target]
+            arguments += ["--worker", json.dumps(list(worker))]
+            arguments += ["--worker-pythonpath", str(self.tree)]
+            for path in due:
+                arguments += ["--checkpoint", str(path), "--out", str(outs[path])]
+            self._pristine(arguments, log=f"evaluate-{target}", spool=spool)
+        return list(outs.values())
 
     def popularity(self, target: str) -> Path:
         """Judge the popularity baseline; return the folder of its metrics."""

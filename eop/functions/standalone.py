@@ -21,7 +21,7 @@ _SEED = 1
 def train(root: Path, split: str, experiment: str, checkpoint: str, threads: int) -> None:
     """Train the working tree's ``hstu/`` on an experiment config."""
     with _as_failure():
-        out = _recommender(root, split, checkpoint, threads).train(root / experiment, _SEED)
+        (out,) = _recommender(root, split, checkpoint, threads).train(root / experiment, [_SEED])
         shutil.copyfile(out / "checkpoint.json", root / checkpoint)
 
 
@@ -29,7 +29,7 @@ def evaluate(root: Path, split: str, checkpoint: str, metrics: str, threads: int
     """Judge that checkpoint on the validation target."""
     folder = (root / checkpoint).parent / f"seed{_SEED}"
     with _as_failure():
-        out = _recommender(root, split, checkpoint, threads).evaluate(folder, "validation")
+        (out,) = _recommender(root, split, checkpoint, threads).evaluate([folder], "validation")
         shutil.copyfile(out / "metrics.json", root / metrics)
 
 

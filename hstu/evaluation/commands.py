@@ -26,7 +26,14 @@ _TARGETS = click.Choice(["validation", "test"])
 @click.command("evaluate")
 @click.option("--split", type=_FOLDER, required=True, help="Folder of the split.")
 @click.option("--target", type=_TARGETS, required=True, help="Which held-out event to rank.")
-@click.option("--checkpoint", type=_FOLDER, required=True, help="Folder that train left.")
+@click.option(
+    "--checkpoint",
+    "checkpoints",
+    type=_FOLDER,
+    multiple=True,
+    required=True,
+    help="Folder that train left; may be repeated, all of one tree.",
+)
 @click.option(
     "--worker",
     "worker_json",
@@ -43,25 +50,35 @@ _TARGETS = click.Choice(["validation", "test"])
     show_default=True,
     help="Seconds that the worker may take.",
 )
-@click.option("--out", type=_FOLDER, required=True, help="Folder for metrics.json, ranks.parquet.")
+@click.option(
+    "--out",
+    "outs",
+    type=_FOLDER,
+    multiple=True,
+    required=True,
+    help="Folder for metrics.json and ranks.parquet, one for each --checkpoint.",
+)
 def evaluate(
     split: Path,
     target: str,
-    checkpoint: Path,
+    checkpoints: tuple[Path, ...],
     worker_json: str | None,
     worker_pythonpath: str | None,
     timeout: float,
-    out: Path,
+    outs: tuple[Path, ...],
 ) -> None:
     """Judge a checkpoint: all users, the full corpus, a worker that never sees the targets.
 
     Example: hstu evaluate --split data/splits/synthetic --target validation --checkpoint model
     --out evaluation
     """
+    if len(set(checkpoints)) != len(set(outs)) or len(checkpoints) != len(outs):
+        raise click.UsageError("give one --out of its own for each --checkpoint")
     command = _command(worker_json) if worker_json is not None else (sys.executable,)
     task = read_task(split, cast("Target", target))
     worker = evaluator.Worker(command, worker_pythonpath, timeout)
-    _print(evaluator.evaluate(task, checkpoint, worker, out))
+    for metrics in evaluator.evaluate(task, dict(zip(checkpoints, outs, strict=True)), worker):
+        _print(metrics)
 
 
 @click.command("popularity")
@@ -78,18 +95,20 @@ def popularity(split: Path, target: str, out: Path) -> None:
 
 
 @click.command("worker")
-@click.option("--checkpoint", type=_FOLDER, required=True)
+@click.option("--checkpoint", "checkpoints", type=_FOLDER, multiple=True, required=True)
 @click.option("--items", "items_path", type=_FILE, required=True)
 @click.option("--histories", "histories_path", type=_FILE, required=True)
 @click.option("--chunk", type=click.IntRange(min=1), default=128, show_default=True)
-def worker(checkpoint: Path, items_path: Path, histories_path: Path, chunk: int) -> None:
+def worker(
+    checkpoints: tuple[Path, ...], items_path: Path, histories_path: Path, chunk: int
+) -> None:
     """Score histories on standard output; `hstu evaluate` starts this."""
     with reserved_stdout() as out:
         # Imported late: the judge shares this module and must not import torch, and the model's
         # modules may print.
         from hstu.evaluation.worker import work
 
-        work(out, checkpoint, items_path, histories_path, chunk)
+        work(out, checkpoints, items_path, histories_path, chunk)
 
 
 def _command(text: str) -> tuple[str, ...]:

@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import write_json, write_table
-from hstu.evaluation.stream import Pipe, WorkerError, read_scores
+from hstu.evaluation.stream import Pipe, WorkerError, read_end, read_scores
 from hstu.evaluation.task import result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -62,24 +62,29 @@ class Worker:
     timeout_s: float
 
 
-def evaluate(task: Task, checkpoint: Path, worker: Worker, out: Path) -> dict[str, object]:
-    """Rank the targets of ``task`` by the worker's scores and return the metrics.
+def evaluate(
+    task: Task, checkpoints: Mapping[Path, Path], worker: Worker
+) -> list[dict[str, object]]:
+    """Rank the targets of ``task`` by each checkpoint's scores and return the metrics.
 
-    Leaves ``ranks.parquet`` (user_id, rank), ``metrics.json`` and the worker's ``worker.log`` in
-    ``out``. On any fault there are no metrics: ``WorkerError`` for the worker's.
+    ``checkpoints`` maps a checkpoint to the folder that gets its ``ranks.parquet`` (user_id,
+    rank), ``metrics.json`` and ``worker.log``. One worker scores them all: they are of one tree.
+    On any fault there are no metrics at all: ``WorkerError`` for the worker's.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    for name in ("metrics.json", "ranks.parquet"):
-        (out / name).unlink(missing_ok=True)
-    log = out / LOG
+    outs = list(checkpoints.values())
+    for out in outs:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in ("metrics.json", "ranks.parquet"):
+            (out / name).unlink(missing_ok=True)
+    log = outs[0] / LOG
     with tempfile.TemporaryDirectory(prefix="hstu-evaluate-") as scratch:
-        inputs = _prepare(task, checkpoint, Path(scratch) / "inputs")
+        inputs = _prepare(task, list(checkpoints), Path(scratch) / "inputs")
         with log.open("wb") as stderr, _started(worker, inputs, stderr) as (process, deadline):
             try:
-                rank = _judge(task, process, deadline)
+                ranks = _judge(task, len(outs), process, deadline)
             except WorkerError as error:
                 raise _with_log(error, process, log) from error
-    return record(task, rank, out)
+    return [record(task, rank, out) for rank, out in zip(ranks, outs, strict=True)]
 
 
 def record(task: Task, rank: NDArray[np.int64], out: Path) -> dict[str, object]:
@@ -91,16 +96,17 @@ def record(task: Task, rank: NDArray[np.int64], out: Path) -> dict[str, object]:
     return metrics
 
 
-def _prepare(task: Task, checkpoint: Path, inputs: Path) -> Path:
+def _prepare(task: Task, checkpoints: Sequence[Path], inputs: Path) -> Path:
     """Put all that the worker may see into one folder."""
-    if not checkpoint.is_dir():
-        raise HstuError("the checkpoint is missing", where=str(checkpoint))
-    for path in checkpoint.rglob("*"):
-        # Followed by the judge, a link would hand over what only the judge may read.
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise WorkerError("a checkpoint holds plain files only", where=str(path))
     inputs.mkdir()
-    shutil.copytree(checkpoint, inputs / "checkpoint", symlinks=True)
+    for number, checkpoint in enumerate(checkpoints):
+        if not checkpoint.is_dir():
+            raise HstuError("the checkpoint is missing", where=str(checkpoint))
+        for path in checkpoint.rglob("*"):
+            # Followed by the judge, a link would hand over what only the judge may read.
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise WorkerError("a checkpoint holds plain files only", where=str(path))
+        shutil.copytree(checkpoint, inputs / f"checkpoint{number:04d}", symlinks=True)
     task.items.write(inputs / "items.parquet")
     task.histories.write(inputs / "histories.parquet")
     return inputs
@@ -112,7 +118,9 @@ def _started(
 ) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
     """The running worker and its deadline; nothing of its process group outlives the block."""
     argv = [*worker.command, "-m", "hstu", "worker"]
-    argv += ["--checkpoint", str(inputs / "checkpoint"), "--items", str(inputs / "items.parquet")]
+    for checkpoint in sorted(inputs.glob("checkpoint*")):
+        argv += ["--checkpoint", str(checkpoint)]
+    argv += ["--items", str(inputs / "items.parquet")]
     argv += ["--histories", str(inputs / "histories.parquet")]
     try:
         process = subprocess.Popen(
@@ -153,19 +161,25 @@ def _environment(pythonpath: str | None) -> dict[str, str]:
     }
 
 
-def _judge(task: Task, process: subprocess.Popen[bytes], deadline: float) -> NDArray[np.int64]:
-    """Ranks [U] of a worker that wrote what it should and ended well."""
+def _judge(
+    task: Task, checkpoints: int, process: subprocess.Popen[bytes], deadline: float
+) -> list[NDArray[np.int64]]:
+    """Ranks [U] per checkpoint of a worker that wrote what it should and ended well."""
     if process.stdout is None:
         raise ValueError("the worker's output is not a pipe")
     pipe = Pipe(process.stdout.fileno(), deadline)
-    rank = task.ranks(read_scores(pipe, len(task), len(task.items), CHUNK_BYTES))
+    ranks = [
+        task.ranks(read_scores(pipe, len(task), len(task.items), CHUNK_BYTES))
+        for _ in range(checkpoints)
+    ]
+    read_end(pipe)
     try:
         status = process.wait(max(deadline - time.monotonic(), _GRACE_S))
     except subprocess.TimeoutExpired as error:
         raise WorkerError("the worker wrote its scores but did not end") from error
     if status:
         raise WorkerError(f"the worker ended with status {status}")
-    return rank
+    return ranks
 
 
 def _with_log(error: WorkerError, process: subprocess.Popen[bytes], log: Path) -> WorkerError:

@@ -1,7 +1,8 @@
-"""The stream from worker to judge: one JSON header line, then float32 rows, and nothing after.
+"""The stream from worker to judge: for each checkpoint a header line, then float32 rows.
 
-The header is {"schema": "hstu.scores/1", "users": U, "corpus": X}; then come U rows of X
+The header is JSON, {"schema": "hstu.scores/1", "users": U, "corpus": X}; then come U rows of X
 little-endian float32 scores, in the order of the histories, columns in the order of the items.
+After the last checkpoint's rows comes nothing.
 """
 
 from __future__ import annotations
@@ -90,8 +91,7 @@ def read_scores(
 ) -> Iterator[NDArray[np.float32]]:
     """Score chunks [b, X] of at most ``chunk_bytes`` (or one row), ``users`` rows in all.
 
-    A yielded chunk is overwritten by the next. ``WorkerError``: another header, too few bytes, or
-    too many.
+    A yielded chunk is overwritten by the next. ``WorkerError``: another header, or too few bytes.
     """
     _read_header(pipe, {"schema": SCHEMA, "users": users, "corpus": corpus})
     rows = max(1, min(users, chunk_bytes // (4 * corpus)))
@@ -103,8 +103,12 @@ def read_scores(
             got = start * corpus * 4 + came
             raise WorkerError(f"scores ended after {got} of {users * corpus * 4} bytes")
         yield chunk
+
+
+def read_end(pipe: Pipe) -> None:
+    """Nothing may follow the last score; ``WorkerError`` when something does."""
     if pipe.read(1):
-        raise WorkerError(f"the worker wrote more than {users} x {corpus} scores")
+        raise WorkerError("the worker wrote more scores than it was asked for")
 
 
 def _read_header(pipe: Pipe, expected: dict[str, object]) -> None:

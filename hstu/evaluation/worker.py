@@ -11,18 +11,24 @@ from hstu.evaluation.stream import write_scores
 from hstu.models import load, score_histories
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
 def work(
-    out: BinaryIO, checkpoint: Path, items_path: Path, histories_path: Path, chunk: int
+    out: BinaryIO,
+    checkpoints: Sequence[Path],
+    items_path: Path,
+    histories_path: Path,
+    chunk: int,
 ) -> None:
-    """Write the scores of all items for all histories to ``out``, ``chunk`` users at a time."""
+    """Write each checkpoint's scores of all items for all histories, ``chunk`` users at a time."""
     items = Items.read(items_path)
     histories = _histories(HistoryTable.read(histories_path), items)
-    model = load(checkpoint, items)
-    scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
-    write_scores(out, scores, users=len(histories), corpus=len(items))
+    for checkpoint in checkpoints:
+        model = load(checkpoint, items)
+        scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
+        write_scores(out, scores, users=len(histories), corpus=len(items))
 
 
 def _histories(table: HistoryTable, items: Items) -> list[History]:

@@ -18,9 +18,18 @@ from hstu.training.loop import train
     required=True,
     help="Folder with train.parquet and items.parquet; nothing else in it is read.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option(
+    "--seed", "seeds", type=click.IntRange(min=0), multiple=True, default=(1,), show_default=True
+)
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Checkpoint folder.")
+@click.option(
+    "--out",
+    "outs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    help="Checkpoint folder, one for each --seed.",
+)
 @click.option(
     "--snapshot-every",
     type=click.IntRange(min=1),
@@ -29,18 +38,20 @@ from hstu.training.loop import train
     help="Epochs between snapshots; a killed run goes on from the last one.",
 )
 def train_command(
-    config: Path, data: Path, seed: int, threads: int, out: Path, snapshot_every: int
+    config: Path,
+    data: Path,
+    seeds: tuple[int, ...],
+    threads: int,
+    outs: tuple[Path, ...],
+    snapshot_every: int,
 ) -> None:
-    """Train a model and leave its checkpoint and loss curve in OUT.
+    """Train a model per seed and leave its checkpoint and loss curve in OUT.
 
     Example: python -m hstu train --config config/experiments/synthetic.yaml
     --data data/splits/synthetic --seed 1 --threads 1 --out /tmp/model
     """
-    train(
-        read_config(config),
-        data,
-        out,
-        seed=seed,
-        threads=threads,
-        snapshot_every=snapshot_every,
-    )
+    if len(seeds) != len(outs):
+        raise click.UsageError(f"{len(seeds)} --seed but {len(outs)} --out: give one for each")
+    experiment = read_config(config)
+    for seed, out in zip(seeds, outs, strict=True):
+        train(experiment, data, out, seed=seed, threads=threads, snapshot_every=snapshot_every)
