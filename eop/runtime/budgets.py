@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 
 def reservation(phase: Phase) -> Amount:
-    """What an attempt of ``phase`` sets aside: its declared budget, 0 where it declares none."""
-    return Amount(phase.budget.actions or 0, phase.budget.wall_s or 0)
+    """What an attempt of ``phase`` sets aside: its declared budget, 0 where it declares none.
+
+    A ``function`` calls no agent: it sets no actions aside.
+    """
+    actions = 0 if phase.function else phase.budget.actions or 0
+    return Amount(actions, phase.budget.wall_s or 0)
 
 
 def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:

@@ -110,8 +110,8 @@ def leave(
     """Commit what an attempt came to; return the node's outcome document.
 
     A result that calls itself completed and is not (an output missing or malformed, more actions
-    than the phase allows) is committed as what it is. After ``failed`` and ``timed_out`` the
-    node may be entered again while attempts are left: ``is_final`` tells.
+    than the phase allows) is committed as what it is. A function that ``failed`` or
+    ``timed_out`` may be entered again while attempts are left: ``is_final`` tells.
     """
     phase = trace.plan.phase(instance.step)
     files, problems = _files(root, result)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from research_run import Run
+from research_run import Run, research
 
 from eop.core.errors import EopError, ExitCode
-from eop.runtime.gates import read_sentinel
+from eop.runtime.gates import gate_digest, read_sentinel
+from eop.runtime.node import Artifact, Instance, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,6 +177,43 @@ def test_what_was_approved_may_not_change_before_it_is_used(run: Run) -> None:
     (run.folder / "it01/investigate/artifacts/investigate.md").write_text("other")
     with pytest.raises(EopError, match="tampered"):
         run.enter("it01_propose")
+
+
+def test_an_ungated_input_may_not_change_before_it_is_used(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.to_branches()
+    run.do("it01_p01_implement")
+    (run.folder / "it01/p01/implement/artifacts/implement.md").write_text("other")
+    with pytest.raises(EopError, match="tampered"):
+        run.enter("it01_p01_train")
+
+
+@pytest.mark.parametrize(
+    ("run", "plan", "gate", "sha256"),
+    [
+        ("other", "p", "it01_confirm", "a"),
+        ("r1", "other", "it01_confirm", "a"),
+        ("r1", "p", "it02_confirm", "a"),
+        ("r1", "p", "it01_confirm_r2", "a"),
+        ("r1", "p", "it01_approve", "a"),
+        ("r1", "p", "it01_confirm", "b"),
+    ],
+)
+def test_the_digest_covers_all_that_an_answer_is_about(
+    run: str, plan: str, gate: str, sha256: str
+) -> None:
+    asked = gate_digest("r1", "p", Instance(1, "confirm"), [Artifact("t", "t.md", "a", 1)])
+    other = gate_digest(run, plan, Instance.parse(gate), [Artifact("t", "t.md", sha256, 1)])
+    assert asked != other
+
+
+def test_nobody_is_asked_about_what_did_not_complete(tmp_path: Path) -> None:
+    blind = replace(research().gate("confirm"), shows=())
+    run = Run(tmp_path, research(gates=(blind, *research().gates[1:])))
+    run.do("it01_investigate", Outcome.BLOCKED)
+    digest = gate_digest("r1", run.plan.digest, Instance(1, "confirm"), [])
+    with pytest.raises(EopError, match="it01_investigate ended as blocked"):
+        run.trace.append("gate_requested", {"gate": "it01_confirm", "digest": digest})
 
 
 def test_an_event_cannot_approve_other_content(run: Run) -> None:

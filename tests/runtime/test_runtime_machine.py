@@ -23,7 +23,9 @@ OUTCOMES = [*["completed"] * 6, "failed", "timed_out", "blocked"]
 
 
 def step(name: str, line: int, budget: Budget, **more: Any) -> Phase:
-    return Phase(name, line, name, "", nodes={"w": "scripted"}, budget=budget, **more)
+    """An agent's phase, or a function's when ``function`` names one."""
+    nodes = {} if more.get("function") else {"w": "scripted"}
+    return Phase(name, line, name, "", nodes=nodes, budget=budget, **more)
 
 
 @st.composite
@@ -36,8 +38,9 @@ def plans(draw: st.DrawFn) -> Plan:
     back = st.builds(OnReject, st.sampled_from([None, "one", "two"]), st.integers(0, 2))
     ordered = ("one",) if draw(st.booleans()) else ()
     on_branch = draw(st.sampled_from([("completed",), ("completed", "failed"), ("failed",)]))
+    functions = st.sampled_from([None, "train"])
     phases = (
-        step("one", 1, draw(budgets)),
+        step("one", 1, draw(budgets), function=draw(functions)),
         step("two", 2, draw(budgets), needs=ordered, outputs=(Output("items", "items.json"),)),
         step(
             "make",
@@ -47,7 +50,15 @@ def plans(draw: st.DrawFn) -> Plan:
             branch="item",
             fan_out=FanOut("item", "items", 2),
         ),
-        step("judge", 5, draw(budgets), needs=("make",), branch="item", on_branch=on_branch),
+        step(
+            "judge",
+            5,
+            draw(budgets),
+            needs=("make",),
+            branch="item",
+            on_branch=on_branch,
+            function=draw(functions),
+        ),
         step("join", 6, draw(budgets), join=Join("judge", draw(st.integers(0, 2)))),
     )
     gates = []
@@ -200,9 +211,9 @@ class Histories(RuleBasedStateMachine):
             return
         end = data.draw(st.sampled_from(OUTCOMES))
         key = data.draw(st.sampled_from(self.open_nodes()))
-        phase = self.plan.phase(Instance.parse(key).step)
-        actions = data.draw(st.one_of(st.none(), st.integers(0, phase.budget.actions or 0)))
-        self.leaves(key, end, actions, data.draw(st.integers(0, phase.budget.wall_s or 0)))
+        reserve = self.state.nodes[key].reserve
+        actions = data.draw(st.one_of(st.none(), st.integers(0, reserve.actions)))
+        self.leaves(key, end, actions, data.draw(st.integers(0, int(reserve.wall_s))))
 
     def leaves(self, key: str, end: str, actions: int | None, wall_s: int) -> None:
         phase = self.plan.phase(Instance.parse(key).step)
