@@ -77,7 +77,7 @@ def test_the_mended_genres_pass_preflight(tmp_path: Path, split: Path) -> None:
 
 def test_changes_can_be_stacked(tmp_path: Path) -> None:
     """The champion of the first turn carries the mended genres into the second."""
-    tree_with(tmp_path, "genre-leaky", "genre-input-only", "no-relative-bias")
+    tree_with(tmp_path, "genre-leaky", "genre-input-only", "no-residual")
 
 
 def test_a_tree_that_cannot_be_imported_gets_a_report(tmp_path: Path, split: Path) -> None:
