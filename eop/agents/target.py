@@ -10,6 +10,7 @@ import yaml
 
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.schema import problems
+from eop.core.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +52,7 @@ def load(path: Path) -> Target:
     """Read ``config/targets/<name>.yaml``; ``EopError`` names the key that is wrong."""
     where = Where(str(path))
     try:
-        data = yaml.safe_load(path.read_text())
+        data = read_yaml(path)
     except (OSError, yaml.YAMLError) as error:
         raise EopError(
             "EOP850", f"cannot read the target: {error}", where=where, exit_code=ExitCode.CONFIG

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from eop import protocol
 from eop.core.errors import EopError, ExitCode
 from eop.project.config import read_raw, resolve
 from eop.project.project import Project
+from eop.protocol.compiler import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def open_project(root: Path, run_name: str | None) -> Project:
     runs = sorted(path.parent.name for path in (root / "runs").glob("*/plan.json"))
     if run_name is None:
         raw = read_raw(root)
-        plan = protocol.load(root / raw["protocol"], root=root)
+        plan = load(root / raw["protocol"], root=root)
         run_name = resolve(root, raw, plan.name).run
         if run_name not in runs and len(runs) == 1:
             run_name = runs[0]

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
-from eop import protocol
 from eop.cli.common import config_option, json_option, overrides, print_json
 from eop.compile.graph import mermaid
 from eop.core.errors import ExitCode
 from eop.driver.workflow import advance_and_compile, load_project, lock_project
 from eop.project.config import read_raw
+from eop.protocol import compiler
+from eop.protocol.coverage import coverage as held
+from eop.protocol.diagnostics import render
 
 
 @click.command(epilog="Example: eop check config/protocols/demo.eop.md")
@@ -23,17 +25,17 @@ from eop.project.config import read_raw
 @click.pass_obj
 def check(root: Path, path: Path, coverage: bool, as_json: bool) -> None:
     """Check a protocol: all errors at once, each with file, line, column and a hint."""
-    found = protocol.check(path, root=root)
+    found = compiler.check(path, root=root)
     if as_json:
         print_json([asdict(diagnostic) for diagnostic in found])
     elif found:
-        click.echo(protocol.render(found), err=True)
+        click.echo(render(found), err=True)
     elif coverage:
-        for row in protocol.coverage(path, root):
+        for row in held(path, root):
             step = f"{row.step}." if row.step else ""
             click.echo(f"{path}:{row.line:<4} {step + row.marker:<32} {row.held:<17} {row.by}")
     else:
-        plan = protocol.load(path, root=root)
+        plan = compiler.load(path, root=root)
         steps = f"{len(plan.phases)} phases, {len(plan.gates)} gates"
         click.echo(f"{path}: ok ({steps}, plan {plan.digest[:16]})")
     if found:

@@ -6,11 +6,10 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from eop.agents import target as targets
 from eop.agents.products import scripted
 from eop.core.files import write_json
+from eop.core.yaml_files import read_yaml
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.branches import branch_end
 from eop.functions.candidate import check_tree
@@ -126,13 +125,13 @@ def _branch_facts(context: Context) -> Path:
 
 def products(project: Project) -> Mapping[str, Product]:
     """The products that the protocol's nodes name, ready to start; ``EopError`` if one is not."""
-    schema = yaml.safe_load((project.root / "config/schemas/playbook.schema.yaml").read_text())
+    schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml")
     return {scripted.NAME: scripted.load(project.playbook, schema)}
 
 
 def _schemas(folder: Path) -> dict[str, dict[str, Any]]:
     suffix = ".schema.yaml"
     return {
-        path.name.removesuffix(suffix): yaml.safe_load(path.read_text())
+        path.name.removesuffix(suffix): read_yaml(path)
         for path in sorted(folder.glob(f"*{suffix}"))
     }

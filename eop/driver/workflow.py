@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from eop import protocol
 from eop.compile.run import compile_run
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_if_changed
@@ -21,6 +20,7 @@ from eop.driver.start import open_run
 from eop.functions.split import require_raw_data
 from eop.project.config import check_keys, resolve
 from eop.project.project import Project
+from eop.protocol.compiler import load
 from eop.runtime.advance import advance
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
 def load_project(root: Path, raw: Mapping[str, Any]) -> Project:
     """Resolve a raw workflow config and compile its protocol."""
     check_keys(root, raw)
-    plan = protocol.load(root / raw["protocol"], root=root)
+    plan = load(root / raw["protocol"], root=root)
     return Project(root, resolve(root, raw, plan.name), plan)
 
 

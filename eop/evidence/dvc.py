@@ -17,6 +17,7 @@ import yaml
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_if_changed
 from eop.core.processes import run
+from eop.core.yaml_files import read_yaml
 from eop.evidence.store import StoreReport, check_store, md5_of, object_path
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Dvc:
     def _pointed(self, pointer: str) -> StoredFile:
         path = self.root / pointer
         try:
-            out = yaml.safe_load(path.read_text())["outs"][0]
+            out = read_yaml(path)["outs"][0]
             relative = (path.parent / out["path"]).relative_to(self.root).as_posix()
             return StoredFile(relative, out["md5"], out["size"])
         except (OSError, yaml.YAMLError, KeyError, IndexError, TypeError) as error:

@@ -7,10 +7,9 @@ import io
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from eop.core.canonical import file_digest
 from eop.core.files import read_json, write_json
+from eop.core.yaml_files import read_yaml
 from eop.evidence import FileRef, environment_facts, repository_facts
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest},
         **_agents(context, result),
         "patch": _patch(result.patch),
-        "config": yaml.safe_load(result.experiment.read_text()) if result.experiment else None,
+        "config": read_yaml(result.experiment) if result.experiment else None,
         "split": _split(context),
         "snapshot": read_json(context.project.run_dir / "base" / "snapshot.json"),
         "checkpoints": _checkpoints(result),

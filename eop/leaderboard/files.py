@@ -13,6 +13,7 @@ import yaml
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_bytes
 from eop.core.locks import exclusive
+from eop.core.yaml_files import read_yaml
 from eop.leaderboard.entry import Entry, entry_problems
 from eop.leaderboard.recipe import recipe
 
@@ -135,7 +136,7 @@ def _bytes(path: Path) -> bytes | None:
 
 def _read(path: Path, schema: dict[str, Any]) -> Entry:
     try:
-        data = yaml.safe_load(path.read_text())
+        data = read_yaml(path)
     except FileNotFoundError:
         raise EopError(
             "EOP664",
@@ -164,7 +165,7 @@ def _broken(where: str, found: list[str]) -> EopError:
 
 
 def _schema(root: Path) -> dict[str, Any]:
-    schema: dict[str, Any] = yaml.safe_load((root / SCHEMA_FILE).read_text())
+    schema: dict[str, Any] = read_yaml(root / SCHEMA_FILE)
     return schema
 
 

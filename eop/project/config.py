@@ -9,6 +9,7 @@ import yaml
 
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.schema import problems
+from eop.core.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ def read_raw(root: Path, overrides: Mapping[str, Any] | None = None) -> dict[str
     """The project's ``config/config.yaml`` with ``overrides`` on top, unchecked."""
     path = root / CONFIG_FILE
     try:
-        raw = yaml.safe_load(path.read_text())
+        raw = read_yaml(path)
     except FileNotFoundError:
         raise EopError(
             "EOP601",
@@ -91,7 +92,7 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
 
 def check_keys(root: Path, raw: Mapping[str, Any]) -> None:
     """Refuse unknown or ill-typed keys, all at once, each with the nearest known name."""
-    schema = yaml.safe_load((root / SCHEMA_FILE).read_text())
+    schema = read_yaml(root / SCHEMA_FILE)
     found = problems(dict(raw), schema)
     if found:
         raise EopError(

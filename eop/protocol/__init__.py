@@ -1,21 +1,6 @@
-"""The language: parse Markdown protocols, check them, give a plan."""
+"""The language: parse Markdown protocols, check them, give a plan.
 
-from eop.protocol.codes import CODES
-from eop.protocol.compiler import check, load
-from eop.protocol.coverage import Coverage, coverage
-from eop.protocol.diagnostics import Diagnostic, ProtocolErrors, render
-from eop.protocol.model import Plan
-from eop.protocol.products import PRODUCTS
-
-__all__ = [
-    "CODES",
-    "PRODUCTS",
-    "Coverage",
-    "Diagnostic",
-    "Plan",
-    "ProtocolErrors",
-    "check",
-    "coverage",
-    "load",
-    "render",
-]
+``compiler`` has ``load`` and ``check``, ``diagnostics`` shows what they find, ``coverage`` says how
+every marker is held, ``model`` is the plan. Jobs of a run need the plan alone, so nothing is
+imported here.
+"""

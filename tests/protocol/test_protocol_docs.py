@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from eop.protocol import CODES
+from eop.protocol.codes import CODES
 from eop.protocol.markers import FRONT, KINDS, PATTERNS, VARIABLE_TYPES
 from eop.protocol.signatures import FUNCTIONS
 

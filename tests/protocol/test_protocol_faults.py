@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from planted_faults import FAULTS, SOUND, Fault
 
-from eop.protocol import CODES, PRODUCTS, check, load, render
+from eop.protocol.codes import CODES
+from eop.protocol.compiler import check, load
+from eop.protocol.diagnostics import render
+from eop.protocol.products import PRODUCTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eop.protocol import Diagnostic
+    from eop.protocol.diagnostics import Diagnostic
 
 WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117"}
 

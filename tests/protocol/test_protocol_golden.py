@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eop.core.errors import EopError, ExitCode
-from eop.protocol import ProtocolErrors, check, load, render
+from eop.protocol.compiler import check, load
+from eop.protocol.diagnostics import ProtocolErrors, render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,11 @@ from planted_faults import SOUND
 from ruamel.yaml import YAML
 
 from eop.core.schema import problems
-from eop.protocol import Plan, ProtocolErrors, check, coverage, load, render
-from eop.protocol.coverage import HELD
+from eop.protocol.compiler import check, load
+from eop.protocol.coverage import HELD, coverage
+from eop.protocol.diagnostics import ProtocolErrors, render
 from eop.protocol.markers import FRONT, KINDS
-from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Review
+from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review
 from eop.protocol.shapes import STEP_NAME
 from eop.runtime.node import STEP_NAME as RUNTIME_STEP_NAME
 

@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from planted_faults import SOUND
 
-from eop.protocol import CODES, Plan, check, render
+from eop.protocol.codes import CODES
+from eop.protocol.compiler import check
+from eop.protocol.diagnostics import render
 from eop.protocol.model import (
     Budget,
     FanOut,
@@ -20,6 +22,7 @@ from eop.protocol.model import (
     OnReject,
     Output,
     Phase,
+    Plan,
     Review,
 )
 

@@ -15,6 +15,7 @@ from eop.agents.workspace import Workspace
 from eop.core.canonical import digest, file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.schema import problems
+from eop.core.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 NAME = "scripted"
 VERSION = "1"
 PROGRAM = Path(__file__).with_name("scripted_program.py")
-# The parser in C, where PyYAML was built with it, is ten times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = frozenset({"started", "tool_call", "message", "usage", "final"})
 
 
@@ -90,7 +89,7 @@ def _edit_files(playbook: Path, data: dict[str, Any]) -> list[Path]:
 
 def _read(playbook: Path) -> Any:
     try:
-        return yaml.load(playbook.read_text(), Loader=_LOADER)
+        return read_yaml(playbook)
     except (OSError, yaml.YAMLError) as error:
         raise EopError(
             "EOP870",

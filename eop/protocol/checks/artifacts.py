@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from yaml import YAMLError
 
 from eop.core.errors import did_you_mean
+from eop.core.yaml_files import parse_yaml
 from eop.protocol.signatures import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class _Schemas:
 def _parse_schema(content: bytes) -> dict[str, Any] | str:
     """The JSON Schema in a YAML file, or what is wrong with it."""
     try:
-        schema = YAML(typ="safe", pure=True).load(content.decode())
+        schema = parse_yaml(content.decode())
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return error.message
