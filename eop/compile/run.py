@@ -25,6 +25,7 @@ _HEADER = "# Compiled from {source}; edits are overwritten by the next `snakemak
 # Generated files lie in runs/<run>/rules/, and `script:` is relative to the file it stands in.
 _SCRIPTS = "../../../scripts/"
 _FALLBACK_MINUTES = 60
+_TARGETS = 2  # validation and test
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def _rule(project: Project, state: State, instance: Instance) -> Rule:
         benchmark=f"runs/{project.run}/benchmarks/{instance.key}.tsv",
         message=f"{step.id} ({place}{_title(state, instance)})",
         script=f"{_SCRIPTS}{kind}.py",
-        threads=project.config.threads if isinstance(step, Phase) and step.function else 1,
+        threads=_threads(project, step),
         minutes=_minutes(step),
         local=kind == "gate",
     )
@@ -101,6 +102,13 @@ def _code(project: Project, step: Phase | Gate) -> str:
     if isinstance(step, Phase) and step.function:
         return f"snapshot:{project.snapshot.stem}"
     return f"plan:{project.plan.digest[:16]}"
+
+
+def _threads(project: Project, step: Phase | Gate) -> int:
+    """Cores that a rule takes: the two targets of an evaluation are judged side by side."""
+    if not isinstance(step, Phase) or step.function not in ("baseline", "train", "evaluate"):
+        return 1
+    return project.config.threads * (1 if step.function == "train" else _TARGETS)
 
 
 def _title(state: State, instance: Instance) -> str:

@@ -94,7 +94,7 @@ class Recommender:
         outs = {path: self.scratch / f"{path.name}-{target}" for path in checkpoints}
         due = [path for path in checkpoints if not (outs[path] / "metrics.json").is_file()]
         if due:
-            spool = self.scratch / "spool"
+            spool = self.scratch / "spool" / target
             spool.mkdir(parents=True, exist_ok=True)
             worker = self.jail.wrap(
                 [sys.executable], read=[self.tree, spool], write=[], network=False
