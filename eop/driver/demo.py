@@ -34,7 +34,7 @@ def play(root: Path, folder: Path, *, cores: int) -> Project:
     An earlier demo in ``folder`` is replaced; anything else there is refused (EOP830). Every
     sentinel is touched on behalf of the person who asked for the demo, and said so.
     """
-    _make_project(root, folder)
+    make_project(root, folder)
     project = load_project(folder, read_raw(folder))
     _say(f"project {folder} (git and DVC of its own), protocol {_PROTOCOL}")
     while True:
@@ -54,7 +54,7 @@ def play(root: Path, folder: Path, *, cores: int) -> Project:
     return project
 
 
-def _make_project(root: Path, folder: Path) -> None:
+def make_project(root: Path, folder: Path) -> None:
     if folder.exists():
         if not (folder / _MARK).is_file():
             raise EopError(

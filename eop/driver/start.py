@@ -21,12 +21,12 @@ def open_run(project: Project) -> Trace:
     since the run began: a run never changes its procedure on the way.
     """
     trace = Trace(project.trace_dir, project.plan)
-    if not trace.events():
-        _pin(project)
-        facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
-        trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
+    if any(project.trace_dir.glob("*.json")):
+        _must_fit(project)
         return trace
-    _must_fit(project)
+    _pin(project)
+    facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
+    trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
     return trace
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
 from eop.compile.run import compile_run
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from eop.runtime.advance import Position
-
-_UNSAFE = "--config allow_unsafe=1"
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,15 @@ class Flow:
             "--ignore-incomplete": execution is not None and execution.ignore_incomplete,
         }
         refused = [flag for flag, on in used.items() if on]
-        if refused and not self.project.config.allow_unsafe:
-            raise WorkflowError(
-                f"refused: {', '.join(refused)} would redo or bless finished work behind the "
-                f"trace's back. If you are sure: {_UNSAFE}"
-            )
-        with _as_workflow_error():
+        with _or_exit():
+            if refused and not self.project.config.allow_unsafe:
+                raise EopError(
+                    "EOP811",
+                    f"refused: {', '.join(refused)} would redo or bless finished work",
+                    hint="the trace decides what is finished; if you are sure, add --config "
+                    "allow_unsafe=1",
+                    exit_code=ExitCode.USAGE,
+                )
             products(self.project)
             if not (self.project.split_dir / "manifest.json").is_file():
                 require_raw_data(self.project)
@@ -71,14 +72,14 @@ class Flow:
     def close(self) -> None:
         """After the last job: record what the frontier now waits for, and say it."""
         if self.lock is not None:
-            with _as_workflow_error():
+            with _or_exit():
                 _announce(self.project, advance_and_compile(self.project))
 
 
 def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
     """Check the config and the protocol; in the main process also lock, advance and compile."""
     root = Path.cwd()
-    with _as_workflow_error():
+    with _or_exit():
         project = load_project(root, raw)
         if workflow.exec_mode != workflow.exec_mode.DEFAULT:
             return Flow(project, None)
@@ -133,9 +134,13 @@ def _announce(project: Project, position: Position) -> None:
 
 
 @contextmanager
-def _as_workflow_error() -> Iterator[None]:
-    """Show an ``EopError`` as Snakemake shows its own errors: one message, no traceback."""
+def _or_exit() -> Iterator[None]:
+    """End Snakemake with an ``EopError``'s message and status.
+
+    Raised as Snakemake's own error it would come with a traceback of ours and status 1.
+    """
     try:
         yield
     except EopError as error:
-        raise WorkflowError(str(error)) from None
+        print(error, file=sys.stderr)
+        sys.exit(int(error.exit_code))

@@ -51,6 +51,8 @@ def _hstu(root: Path, *arguments: str) -> None:
         raise EopError(
             "EOP630",
             f"the data set cannot be used:\n{done.stderr.strip()}",
+            hint="options of the reader: `hstu data split --help`; what it leaves in "
+            "data/splits/ is taken as it is",
             exit_code=ExitCode(done.returncode) if known else ExitCode.FAILURE,
         )
     print(done.stdout, end="", file=sys.stderr)

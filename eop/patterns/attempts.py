@@ -130,9 +130,14 @@ def committed(folder: Path, identity: str) -> Committed | None:
 
 
 def _spent_so_far(directory: Path, product: Product) -> Usage:
+    """What a cut-short attempt is seen to have spent: a lower bound, none for a silent stream.
+
+    The run's budget does not rest on it: it is charged the node's whole reservation for a process
+    that died. Here an unknown amount would use up the phase and leave nothing to resume with.
+    """
     stdout = directory / "stdout"
     if not stdout.is_file():
         return Usage()
     began = (directory / _ATTEMPT).stat().st_mtime
     wall_s = max(0.0, stdout.stat().st_mtime - began)
-    return Usage(status.actions(product.parse(stdout)), wall_s)
+    return Usage(status.actions(product.parse(stdout)) or 0, wall_s)

@@ -52,7 +52,7 @@ def drop_short_users(interactions: Interactions) -> tuple[Interactions, NDArray[
     return interactions.take(enough[inverse]), users[~enough]
 
 
-def refuse_short_users(interactions: Interactions) -> None:
+def refuse_short_users(interactions: Interactions, place: Callable[[int], str]) -> None:
     """Raise ``HstuError`` when a user has fewer than three events.
 
     One each is needed to train on, to validate on and to test on.
@@ -64,5 +64,6 @@ def refuse_short_users(interactions: Interactions) -> None:
     first = ", ".join(str(user) for user in short[:5].tolist())
     raise HstuError(
         f"{len(short)} of {len(users)} users have fewer than {MIN_EVENTS} events, first: {first}",
+        where=place(int(np.flatnonzero(interactions.users == short[0])[0])),
         hint="leave them out with --drop-short-users",
     )

@@ -141,7 +141,7 @@ def _checked(raw: RawData, options: SplitOptions) -> tuple[Interactions, NDArray
         checks.refuse_repeated_events(raw.interactions, raw.place)
     if options.drop_short_users:
         return checks.drop_short_users(raw.interactions)
-    checks.refuse_short_users(raw.interactions)
+    checks.refuse_short_users(raw.interactions, raw.place)
     return raw.interactions, np.empty(0, np.int64)
 
 

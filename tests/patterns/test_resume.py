@@ -130,3 +130,16 @@ def test_other_inputs_are_other_work(tmp_path: Path) -> None:
     assert run(work).artifacts["report"].read_text() == "1"
     source.write_text('{"n": 2}')
     assert run(work).artifacts["report"].read_text() == "2"
+
+
+def test_an_attempt_that_died_silent_leaves_the_phase_its_budget(tmp_path: Path) -> None:
+    """Killed before its product said a word: nobody knows what it spent, and there is a way on."""
+    phase = linear_phase(budget=Budget(actions=5))
+    work = task(tmp_path, phase, scripted(tmp_path, {"do": [REPORT]}))
+    run(work)
+    folder = tmp_path / "node/work/01-investigator"
+    (folder / "committed.json").unlink()
+    (folder / "a01/result.json").unlink()
+    (folder / "a01/stdout").write_text("")
+    assert run(work).outcome is Outcome.COMPLETED
+    assert sorted(path.name for path in folder.glob("a*")) == ["a01", "a02"]

@@ -75,6 +75,7 @@ def copy_sources(to: Path) -> Project:
         if name.split("/")[0] not in own and (ROOT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=to, check=True)
     return Project(to)
 
 

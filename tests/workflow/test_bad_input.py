@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def test_unknown_config_key(fresh: Project) -> None:
     done = fresh.snakemake("-n", "--config", "datset=ml-100k")
-    assert done.returncode != 0
+    assert done.returncode == 5
     assert "unknown key 'datset' (did you mean 'dataset'?)" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (fresh.root / "runs" / "minimal-synthetic").exists()
@@ -25,7 +25,7 @@ def test_malformed_protocol(fresh: Project) -> None:
     path = fresh.root / "config/protocols/minimal.eop.md"
     path.write_text(path.read_text().replace("needs: [agree]", "needs: [agreee]"))
     done = fresh.snakemake("-n")
-    assert done.returncode != 0
+    assert done.returncode == 4
     assert "config/protocols/minimal.eop.md:" in done.stderr
     assert "did you mean 'agree'?" in done.stderr
     assert "^^^^^^" in done.stderr
@@ -39,7 +39,7 @@ def test_a_protocol_that_changes_in_mid_run_is_refused(project: Project) -> None
     path = project.root / "config/protocols/minimal.eop.md"
     path.write_text(path.read_text().replace("Is the report right?", "Is it?"))
     done = project.snakemake()
-    assert done.returncode != 0
+    assert done.returncode == 7
     assert "the protocol has changed since run 'minimal-synthetic' began" in done.stderr
     assert "--config run=minimal-synthetic-2" in done.stderr
 
@@ -65,7 +65,7 @@ def test_an_edited_trace_is_refused(project: Project) -> None:
 
 def test_a_missing_data_set_says_where_to_get_it(fresh: Project) -> None:
     done = fresh.snakemake("--config", "dataset=ml-100k")
-    assert done.returncode != 0
+    assert done.returncode == 6
     assert "make data DATASET=ml-100k" in done.stderr
     assert "data/raw/ml-100k" in done.stderr
 
@@ -85,7 +85,7 @@ def test_a_broken_playbook_stops_before_any_job(fresh: Project) -> None:
         ("column", "timestamp"),
         ("text", "not a whole number"),
         ("twice", "duplicate"),
-        ("short", "fewer than three events"),
+        ("short", "fewer than 3 events"),
     ],
 )
 def test_bad_data_files(fresh: Project, fault: str, message: str) -> None:

@@ -40,7 +40,7 @@ def test_values_of_config_on_the_command_line_count(fresh: Project) -> None:
 @pytest.mark.parametrize("flag", ["--forceall", "-R it01_look", "--touch"])
 def test_flags_that_forget_are_refused(project: Project, flag: str) -> None:
     done = project.snakemake(*flag.split())
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert "refused" in done.stderr
     assert "allow_unsafe=1" in done.stderr
 
@@ -64,7 +64,7 @@ def test_a_second_run_on_the_same_project_is_refused(project: Project) -> None:
     with (project.root / "runs" / ".lock").open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         done = project.snakemake()
-        assert done.returncode != 0
+        assert done.returncode == 8
         assert "another run is active" in done.stderr
         compiled = project.eop("compile")
     assert compiled.returncode == 8
