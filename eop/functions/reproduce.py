@@ -56,6 +56,7 @@ def reproduce(
             exit_code=ExitCode.DATA,
         )
     _check_inputs(root, entry)
+    out = out.resolve()
     if out.exists():
         shutil.rmtree(out)
     out.mkdir(parents=True)
@@ -124,10 +125,10 @@ def _recommender(
         apply(pristine, (entry_folder(root, entry.id) / "patch.diff").read_bytes(), tree)
     split = (root / entry.evidence["split"]["files"][0]["path"]).parent
     return Recommender(
-        tree=tree.resolve(),
-        pristine=pristine.resolve(),
+        tree=tree,
+        pristine=pristine,
         split=split,
-        scratch=(out / "work").resolve(),
+        scratch=out / "work",
         jail=choose(isolation, trusted=True),
         threads=threads,
         timeout_s=_TIMEOUT_S,
@@ -147,7 +148,7 @@ def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> d
     assert entry.validation is not None
     seeds = [int(seed) for seed in entry.validation.seeds]
     try:
-        checkpoint = train_seeds(root, recommender, experiment.resolve(), seeds)
+        checkpoint = train_seeds(root, recommender, experiment, seeds)
         document = judge_seeds(root, recommender, checkpoint)
     except CandidateError as error:
         raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
@@ -165,7 +166,7 @@ def _again_rejected(entry: Entry, recommender: Recommender, out: Path) -> Verdic
     """A candidate that preflight rejected is reproduced when the same invariants fail again."""
     experiment = out / "experiment.yaml"
     write_text(experiment, yaml.safe_dump(entry.evidence["config"], sort_keys=False))
-    report = recommender.preflight(experiment.resolve())
+    report = recommender.preflight(experiment)
     now = sorted(i["id"] for i in report["invariants"] if i["status"] != "passed")
     before = sorted(entry.evidence["preflight"]["failed"])
     differences = [] if now == before else [f"failed invariants: recorded {before}, now {now}"]
