@@ -32,6 +32,8 @@ rule all:
     default_target: True
     input:
         frontier_targets,
+    message:
+        "all that may run now has run"
 
 
 onsuccess:

@@ -100,7 +100,7 @@ def _version(folder: Path) -> None:
 
 def _snakemake(folder: Path, cores: int) -> Position:
     done = subprocess.run(
-        snakemake_command({}, cores=cores, extra=["--quiet", "rules", "progress"]),
+        snakemake_command({}, cores=cores, extra=["--quiet", "host", "reason", "progress"]),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         check=False,
