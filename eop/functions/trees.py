@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from eop.agents.patch import apply
@@ -87,8 +87,21 @@ def candidate_tree(project: Project, patch: Path | None) -> Path:
 
 def _extract(archive: Path, to: Path) -> None:
     to.mkdir()
+    # Python 3.11.0 to 3.11.3 lack extraction filters, so members are written one by one.
     with tarfile.open(archive) as stream:
-        stream.extractall(to, filter="data")
+        for member in stream:
+            content = stream.extractfile(member)
+            parts = PurePosixPath(member.name).parts
+            if content is None or member.name.startswith("/") or ".." in parts:
+                raise EopError(
+                    "EOP621",
+                    f"a snapshot holds plain files only, not '{member.name}'",
+                    where=Where(str(archive)),
+                    exit_code=ExitCode.DATA,
+                )
+            path = to / member.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
 
 
 def _publish(to: Path, fill: Callable[[Path], None]) -> None:
