@@ -8,15 +8,15 @@
 rule split:
     output:
         manifest=f"data/splits/{flow.project.config.dataset}/manifest.json",
-    params:
-        dataset=flow.project.config.dataset,
-        source=flow.project.config.data_dir,
     log:
         "logs/split.log",
     benchmark:
         "logs/split.tsv"
     resources:
         runtime=60,
+    params:
+        dataset=flow.project.config.dataset,
+        source=flow.project.config.data_dir,
     message:
         "split ({params.dataset} from {params.source})"
     script:

@@ -9,8 +9,6 @@ rule record:
         lambda wildcards: PUBLISHED[wildcards.iteration],
     output:
         token=f"runs/{flow.project.run}/{{iteration}}/recorded.json",
-    params:
-        run=flow.project.run,
     log:
         f"runs/{flow.project.run}/logs/{{iteration}}_record.log",
     benchmark:
@@ -18,6 +16,8 @@ rule record:
     localrule: True
     resources:
         dvc=1,
+    params:
+        run=flow.project.run,
     message:
         "record ({wildcards.iteration})"
     script:

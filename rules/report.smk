@@ -8,8 +8,6 @@ rule report:
         list(PUBLISHED.values()),
     output:
         report=f"runs/{flow.project.run}/report.html",
-    params:
-        run=flow.project.run,
     log:
         f"runs/{flow.project.run}/logs/report.log",
     benchmark:
@@ -17,6 +15,8 @@ rule report:
     localrule: True
     resources:
         runtime=10,
+    params:
+        run=flow.project.run,
     message:
         "report ({params.run})"
     script:

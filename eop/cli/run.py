@@ -80,6 +80,7 @@ def demo(root: Path, folder: Path, cores: int) -> None:
         "leaderboard": folder / "leaderboard",
         "notes": folder / "knowledge" / "notes",
         "report": project.run_dir / "report.html",
-        "make a row again": f"cd {folder} && dvc repro -f -s --no-run-cache {base}",
+        "make a row again": f". {Path(sys.executable).parent / 'activate'} && cd {folder} && "
+        f"dvc repro -f -s --no-run-cache {base}",
     }.items():
         click.echo(f"{name:<18}{value}")

@@ -55,6 +55,10 @@ def play(root: Path, folder: Path, *, cores: int) -> Project:
 
 
 def make_project(root: Path, folder: Path) -> None:
+    """A project in ``folder`` with the sources at ``root``, a git commit and a DVC remote.
+
+    Replaces an earlier demo; raises ``EopError`` (EOP830) when ``folder`` is anything else.
+    """
     if folder.exists():
         if not (folder / _MARK).is_file():
             raise EopError(

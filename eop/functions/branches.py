@@ -22,9 +22,10 @@ REJECTED = "rejected_by_preflight"
 class BranchEnd:
     """The end of a branch, from the trace.
 
-    ``outcome`` is ``completed`` or that of the first step that did not complete; ``metrics`` is
-    the file of its ``metrics`` document, ``None`` when it was never judged. ``steps`` holds every
-    step that was entered or skipped.
+    ``outcome`` is ``completed`` or that of the first step that did not complete; a step that was
+    only skipped says nothing while another says why. ``metrics`` is the file of its ``metrics``
+    document, ``None`` when it was never judged. ``steps`` holds every step that was entered or
+    skipped.
     """
 
     outcome: str
@@ -36,20 +37,29 @@ class BranchEnd:
 def branch_end(project: Project, state: State, iteration: int, branch: str) -> BranchEnd:
     """Read a branch's end from the state."""
     steps: dict[str, NodeState] = {}
-    outcome, reason = str(Outcome.COMPLETED), ""
+    lost: list[tuple[Phase, NodeState]] = []
     for phase in project.plan.phases:
         node = state.node(state.current(phase.id, iteration, branch)) if phase.branch else None
         if node is None:
             continue
         steps[phase.id] = node
         # A branch is judged by its work, not by whoever wrote about it afterwards.
-        tells = "failed" not in phase.on_branch
-        if tells and outcome == Outcome.COMPLETED and not node.completed:
-            outcome, reason = _outcome(phase, node), f"{phase.id}: {node.reason}"
+        if "failed" not in phase.on_branch and not node.completed:
+            lost.append((phase, node))
+    outcome, reason = _cause(lost)
     metrics = Artifacts(project, state).of_function("evaluate", iteration, branch)
     if outcome == Outcome.COMPLETED and metrics is None:
         outcome, reason = str(Outcome.FAILED), "it was never judged"
     return BranchEnd(outcome, reason, metrics if outcome == Outcome.COMPLETED else None, steps)
+
+
+def _cause(lost: list[tuple[Phase, NodeState]]) -> tuple[str, str]:
+    """Outcome and reason of a branch, from those of its steps that did not complete."""
+    if not lost:
+        return str(Outcome.COMPLETED), ""
+    worked = [(phase, node) for phase, node in lost if node.status != Outcome.SKIPPED]
+    phase, node = (worked or lost)[0]
+    return _outcome(phase, node), f"{phase.id}: {node.reason}"
 
 
 def _outcome(phase: Phase, node: NodeState) -> str:

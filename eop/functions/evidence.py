@@ -11,6 +11,7 @@ from eop.core.canonical import file_digest
 from eop.core.files import read_json, write_json
 from eop.core.yaml_files import read_yaml
 from eop.evidence import FileRef, environment_facts, repository_facts
+from eop.functions.measure import measured_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ def keep_checkpoints(root: Path, result: Result) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = target.with_name(f".{target.name}.tmp")
-        shutil.copyfile(root / seed["model"]["path"], draft)
+        shutil.copyfile(measured_file(root, seed["model"]), draft)
         draft.replace(target)
 
 
@@ -72,7 +73,7 @@ def curve(root: Path, checkpoint: dict[str, Any]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     for index, seed in enumerate(checkpoint["seeds"]):
-        with (root / seed["curve"]["path"]).open() as stream:
+        with measured_file(root, seed["curve"]).open() as stream:
             header, *lines = csv.reader(stream, delimiter="\t")
         if index == 0:
             writer.writerow(["seed", *header])
@@ -86,7 +87,7 @@ def training_seconds(root: Path, checkpoint: dict[str, Any] | None) -> float | N
         return None
     total = 0.0
     for seed in checkpoint["seeds"]:
-        with (root / seed["curve"]["path"]).open() as stream:
+        with measured_file(root, seed["curve"]).open() as stream:
             total += sum(float(row["seconds"]) for row in csv.DictReader(stream, delimiter="\t"))
     return total
 

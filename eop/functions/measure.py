@@ -38,8 +38,12 @@ def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]
     """Judge every seed's checkpoint; the ``metrics`` document.
 
     It shows the validation target. The canonical test is read here, once per seed, and sealed:
-    the document names the files of its numbers by digest, and no agent is given them.
+    the document names the files of its numbers by digest, and no agent is given them. Raises
+    ``EopError`` (EOP650) when weights are not those that the training left.
     """
+    for seed in checkpoint["seeds"]:
+        for name in ("checkpoint", "model"):
+            measured_file(root, seed[name])
     folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
     seeds = [seed["seed"] for seed in checkpoint["seeds"]]
     judged = _side_by_side(lambda target: recommender.evaluate(folders, target))
@@ -57,18 +61,28 @@ def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
 
     Raises ``EopError`` (EOP650) when a file is no longer what was sealed.
     """
-    opened = []
-    for seed in document["sealed"]["seeds"]:
-        ref = FileRef.from_json(seed["metrics"])
-        if found := ref.check(root):
-            raise EopError(
-                "EOP650",
-                f"the sealed test numbers have changed: {'; '.join(found)}",
-                hint="`eop verify` lists everything that changed; the entry cannot be published",
-                exit_code=ExitCode.STATE,
-            )
-        opened.append({"seed": seed["seed"], "metrics": read_json(root / ref.path)["metrics"]})
-    return opened
+    return [
+        {
+            "seed": seed["seed"],
+            "metrics": read_json(measured_file(root, seed["metrics"]))["metrics"],
+        }
+        for seed in document["sealed"]["seeds"]
+    ]
+
+
+def measured_file(root: Path, ref: dict[str, Any]) -> Path:
+    """The file that a ``checkpoint`` or ``metrics`` document names by path, digest and size.
+
+    Raises ``EopError`` (EOP650) when it is no longer what was written down.
+    """
+    if found := FileRef.from_json(ref).check(root):
+        raise EopError(
+            "EOP650",
+            f"a file behind a result has changed: {'; '.join(found)}",
+            hint="restore it, or start another run: nothing may be judged or published from it",
+            exit_code=ExitCode.STATE,
+        )
+    return root / str(ref["path"])
 
 
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:

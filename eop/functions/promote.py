@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.files import read_json, write_json
 from eop.functions.branches import branch_end
 from eop.functions.lineage import entry_id, start
+from eop.functions.measure import measured_file
 from eop.leaderboard.promotion import Candidate, Champion, decide
 from eop.stats import read_ranks
 
@@ -42,4 +43,4 @@ def _candidate(context: Context, branch: str) -> Candidate:
 
 def _ranks(context: Context, metrics: dict[str, Any]) -> list[Ranks]:
     """The validation ranks of a ``metrics`` document, one per seed."""
-    return [read_ranks(context.root / seed["ranks"]["path"]) for seed in metrics["seeds"]]
+    return [read_ranks(measured_file(context.root, seed["ranks"])) for seed in metrics["seeds"]]

@@ -37,10 +37,8 @@ def publish(context: Context) -> Path:
 def _entry(context: Context, result: Result) -> Entry:
     validation = test = None
     if result.metrics is not None:
-        validation = _scores(result.metrics["metrics"], result.metrics["seeds"])
-        opened = open_sealed(context.root, result.metrics)
-        test = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in opened})
-        test = Scores(test.mean, test.seeds if result.checkpoint else {})
+        validation = _scores(result, result.metrics["seeds"])
+        test = _scores(result, open_sealed(context.root, result.metrics))
     return Entry(
         id=result.id,
         kind=result.kind,
@@ -62,9 +60,9 @@ def _entry(context: Context, result: Result) -> Entry:
     )
 
 
-def _scores(mean: dict[str, float], seeds: list[dict[str, Any]]) -> Scores:
-    trained = {str(seed["seed"]): seed["metrics"] for seed in seeds if seed["seed"]}
-    return Scores(mean, trained)
+def _scores(result: Result, seeds: list[dict[str, Any]]) -> Scores:
+    scores = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in seeds})
+    return scores if result.checkpoint else Scores(scores.mean)
 
 
 def _decision(verdict: dict[str, Any] | None) -> Decision | None:
@@ -76,16 +74,20 @@ def _decision(verdict: dict[str, Any] | None) -> Decision | None:
 
 
 def _cost(context: Context, result: Result) -> Cost:
-    """What the row's nodes spent; a sum with an unknown part is unknown."""
+    """What the last attempt of each of the row's nodes spent.
+
+    A sum with an unknown part is unknown.
+    """
+    train_s = evidence.training_seconds(context.root, result.checkpoint)
     usages = [node.usage for node in result.nodes.values()]
     if not usages or None in usages:
-        return Cost(None, None, None)
+        return Cost(None, None, train_s)
     actions = [usage.actions for usage in usages if usage]
     known = [count for count in actions if count is not None]
     return Cost(
         actions=sum(known) if len(known) == len(actions) else None,
         wall_s=sum(usage.wall_s for usage in usages if usage),
-        train_s=evidence.training_seconds(context.root, result.checkpoint),
+        train_s=train_s,
     )
 
 

@@ -21,12 +21,16 @@ def record(root: Path, run: str, iteration: str) -> None:
 
     ``iteration`` is its folder's name (``it02``). Everything is added in one call and pushed when
     the project has a default remote; without one, the command that adds it is printed. Repeating
-    it is harmless. Leaves ``recorded.json``.
+    it is harmless. Leaves ``recorded.json``, also for an iteration that published nothing.
     """
     project = Project.of_run(root, run)
     state = Trace(project.trace_dir, project.plan).state()
     rows = Artifacts(project, state).of_function("publish", int(iteration[2:]))
-    assert rows, "the rule depends on the published rows"
+    if rows is None:
+        # Snakemake sees that `publish` has left; whether it completed, only the trace knows.
+        print(f"{iteration} has published nothing: there is nothing to record")
+        _leave(project, iteration, {}, None)
+        return
     entries = [read_entry(root, entry) for entry in read_json(rows)["entries"]]
     paths: dict[str, None] = {}
     for entry in entries:
@@ -41,11 +45,12 @@ def record(root: Path, run: str, iteration: str) -> None:
     if isinstance(pushed, NoRemote):
         print(f"nothing was pushed: the project has no DVC remote. Add one: {pushed.command}")
     commit_or_print(project, [entry.id for entry in entries])
+    remote = None if isinstance(pushed, NoRemote) else pushed.remote
+    _leave(project, iteration, {file.path: file.md5 for file in stored}, remote)
+
+
+def _leave(project: Project, iteration: str, files: dict[str, str], remote: str | None) -> None:
     write_json(
         project.run_dir / iteration / "recorded.json",
-        {
-            "schema": "recorded/1",
-            "files": {file.path: file.md5 for file in stored},
-            "remote": None if isinstance(pushed, NoRemote) else pushed.remote,
-        },
+        {"schema": "recorded/1", "files": files, "remote": remote},
     )

@@ -10,6 +10,7 @@ from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.branches import REJECTED, branch_end
 from eop.functions.lineage import base_id, entry_id, popularity_id
 from eop.leaderboard import Proposal
+from eop.runtime.artifacts import check
 from eop.runtime.node import Instance, Outcome
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Result:
     @property
     def not_reproducible(self) -> str | None:
         """Why it cannot be made again; ``None`` when it can."""
+        if self.outcome == REJECTED and self.preflight is None:
+            return "the preflight never came to a report that could be made again"
         if self.outcome in (Outcome.COMPLETED, REJECTED):
             return None
         return f"it ended as {self.outcome} before there was a result to make again"
@@ -123,6 +126,7 @@ def _left(context: Context, steps: dict[str, NodeState]) -> dict[str, Path]:
     for step, node in steps.items():
         phase = context.project.plan.phase(step)
         outputs = {output.name: output for output in phase.outputs}
+        check(context.root, node.artifacts)
         for artifact in node.artifacts:
             output = outputs[artifact.name]
             path = context.root / artifact.path

@@ -19,7 +19,12 @@ _SEED = 1
 
 
 def train(root: Path, split: str, experiment: str, checkpoint: str, threads: int) -> None:
-    """Train the working tree's ``hstu/`` on an experiment config."""
+    """Train the working tree's ``hstu/`` on an experiment config, from scratch.
+
+    What an earlier call left is dropped: the experiment, the data or the code may have changed.
+    """
+    folder = (root / checkpoint).parent
+    _drop(folder / f"seed{_SEED}", folder / "zone")
     with _as_failure():
         (out,) = _recommender(root, split, checkpoint, threads).train(root / experiment, [_SEED])
         shutil.copyfile(out / "checkpoint.json", root / checkpoint)
@@ -28,9 +33,16 @@ def train(root: Path, split: str, experiment: str, checkpoint: str, threads: int
 def evaluate(root: Path, split: str, checkpoint: str, metrics: str, threads: int) -> None:
     """Judge that checkpoint on the validation target."""
     folder = (root / checkpoint).parent / f"seed{_SEED}"
+    _drop(folder.with_name(f"seed{_SEED}-validation"))
     with _as_failure():
         (out,) = _recommender(root, split, checkpoint, threads).evaluate([folder], "validation")
         shutil.copyfile(out / "metrics.json", root / metrics)
+
+
+def _drop(*folders: Path) -> None:
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder)
 
 
 def _recommender(root: Path, split: str, checkpoint: str, threads: int) -> Recommender:
