@@ -17,6 +17,7 @@ rule report:
         runtime=10,
     params:
         run=flow.project.run,
+        standing=STANDING,
     message:
         "report ({params.run})"
     script:

@@ -158,9 +158,17 @@ def _frontier_text(project: Project, state: State, frontier: Frontier) -> str:
             "]",
             "PUBLISHED = {",
             *(f"    {iteration!r}: {path!r}," for iteration, path in published.items()),
-            "}\n",
+            "}",
+            f"STANDING = {_standing(state)!r}",
+            "",
         ]
     )
+
+
+def _standing(state: State) -> str:
+    """What people have decided and how the run ended: the report is made again when it changes."""
+    decided = [f"{key} {gate.status}" for key, gate in state.gates.items() if gate.by]
+    return ", ".join([*decided, f"ended {state.ended}" if state.ended else "going on"])
 
 
 def _published(project: Project, state: State, frontier: Frontier) -> dict[str, str]:
