@@ -44,7 +44,11 @@ def _surroundings(context: Context) -> dict[str, Any]:
     """
     path = context.work / "surroundings.json"
     if not path.is_file():
-        environment = {**environment_facts(), "threads": context.project.config.threads}
+        environment = {
+            **environment_facts(),
+            "threads": context.project.config.threads,
+            "isolation": str(context.jail.level()),
+        }
         facts = {"repository": repository_facts(context.root), "environment": environment}
         write_json(path, facts)
     found: dict[str, Any] = read_json(path)

@@ -1,0 +1,62 @@
+"""What README shows is what the commands print."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from eop.cli import cli
+from eop.compile.graph import mermaid
+from eop.protocol.compiler import check, load
+from eop.protocol.diagnostics import render
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+MINIMAL = "config/protocols/minimal.eop.md"
+
+
+def test_the_first_protocol_is_the_one_that_ships() -> None:
+    text = (ROOT / MINIMAL).read_text()
+    assert len(text.splitlines()) == 15
+    assert text in README
+    done = CliRunner().invoke(cli, ["--project", str(ROOT), "check", str(ROOT / MINIMAL)])
+    assert done.output.strip().removeprefix(f"{ROOT}/") in README
+
+
+def test_the_mistakes_are_shown_as_they_are(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    text = (ROOT / MINIMAL).read_text()
+    text = text.replace("needs: [agree]", "needs: [agreee]")
+    text = text.replace("tools: [read], outputs: {report", "tool: [read], outputs: {report")
+    wrong = tmp_path / "wrong.eop.md"
+    wrong.write_text(text)
+    shown = render(check(wrong, root=tmp_path)).replace(f"{tmp_path}/", "")
+    assert shown in README
+
+
+def test_the_picture_has_the_demo_s_arrows() -> None:
+    plan = load(ROOT / "config/protocols/demo.eop.md", root=ROOT)
+    picture = README.split("```mermaid")[1].split("```")[0]
+    words = re.findall(r"[a-z]+(?:_[a-z]+)*", picture)
+    assert set(plan.steps) <= set(words)
+    drawn = set()
+    for line in re.sub(r"[\[{]+[^\]}]*[\]}]+", "", picture).splitlines():
+        chain = [part.strip() for part in line.split("-->")]
+        drawn |= set(itertools.pairwise(chain))
+    wanted = {
+        tuple(part.strip() for part in line.split("-->"))
+        for line in mermaid(plan).splitlines()
+        if "-->" in line
+    }
+    assert drawn == wanted
+
+
+def test_every_command_that_is_named_exists() -> None:
+    named = set(re.findall(r"^\| `eop ([a-z]+)", README, re.MULTILINE))
+    assert named == set(cli.commands) - {"demo"}
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^make (\w+)", README, re.MULTILINE)) <= targets
