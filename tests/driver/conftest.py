@@ -1,0 +1,7 @@
+"""The small run and the sample entries of other areas' tests serve here too, and the runs of functions."""
+
+import sys
+from pathlib import Path
+
+for area in ("leaderboard", "runtime", "functions"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / area))
