@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode
-from eop.core.files import read_json
 from eop.core.processes import run
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VI
 _OUR_FAULTS = (ExitCode.USAGE, ExitCode.DATA, ExitCode.ENVIRONMENT)
 _TRAIN_FILES = ("train.parquet", "items.parquet")
 CHECKPOINT_FILES = ("checkpoint.json", "model.safetensors", "curve.tsv")
+_TAIL_BYTES = 4096
+_TAIL_LINES = 8
 
 
 class CandidateError(Exception):
@@ -43,7 +47,8 @@ class CandidateError(Exception):
 class Recommender:
     """Commands of one source tree. ``pristine`` is the snapshot whose evaluator judges.
 
-    ``scratch`` is the folder that the commands may write to; ``timeout_s`` bounds each of them.
+    ``scratch`` is the folder that the commands may write to. ``timeout_s`` bounds all of them
+    together, from the moment that the object is made.
     """
 
     tree: Path
@@ -53,6 +58,7 @@ class Recommender:
     jail: Jail
     threads: int
     timeout_s: float
+    started: float = field(default_factory=time.monotonic)
 
     def train(self, experiment: Path, seeds: Sequence[int]) -> list[Path]:
         """Train once per seed; return the folders of the checkpoints. Sees training data only.
@@ -80,9 +86,14 @@ class Recommender:
         try:
             self._candidate(arguments, read=[experiment, self._zone()], log="preflight")
         except CandidateError:
-            if not report.is_file():
+            # Status 1 means that a check failed; with any other end the report is not to be had.
+            result = _report(report)
+            if result is None or result["passed"]:
                 raise
-        result: dict[str, Any] = read_json(report)
+            return result
+        result = _report(report)
+        if result is None:
+            raise CandidateError("the checks left no report that can be read")
         return result
 
     def evaluate(self, checkpoints: Sequence[Path], target: str) -> list[Path]:
@@ -135,6 +146,8 @@ class Recommender:
             network=False,
         )
         done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch)
+        if self.tree == self.pristine:
+            _refuse_our_fault(done, arguments[0], stderr)
         if done.timed_out or done.rc:
             raise _verdict(done, stderr)
 
@@ -142,13 +155,7 @@ class Recommender:
         """Run a command of the snapshot. Bad data or set-up is a fault of ours, not a result."""
         argv = [sys.executable, "-m", "hstu", *arguments]
         done, stderr = self._run(argv, tree=self.pristine, log=log, spool=spool)
-        if done.rc in _OUR_FAULTS:
-            raise EopError(
-                "EOP640",
-                f"`hstu {arguments[0]}` ended with status {done.rc}:\n{_tail(stderr)}",
-                hint=f"the whole output is in {stderr}",
-                exit_code=ExitCode(done.rc),
-            )
+        _refuse_our_fault(done, arguments[0], stderr)
         if done.timed_out or done.rc:
             raise _verdict(done, stderr)
 
@@ -175,7 +182,7 @@ class Recommender:
             env=env,
             stdout=self.scratch / f"{log}.stdout",
             stderr=stderr,
-            timeout_s=self.timeout_s,
+            timeout_s=max(0.0, self.started + self.timeout_s - time.monotonic()),
         )
         return done, stderr
 
@@ -184,8 +191,49 @@ def _require_files(checkpoint: Path) -> None:
     """A checkpoint is plain files: a link could make the harness read what the candidate cannot."""
     for name in CHECKPOINT_FILES:
         path = checkpoint / name
-        if path.is_symlink() or not path.is_file():
+        if checkpoint.is_symlink() or path.is_symlink() or not path.is_file():
             raise CandidateError(f"training left no plain file {name}")
+    problem = _curve_problem(checkpoint / "curve.tsv")
+    if problem:
+        raise CandidateError(f"training left a curve.tsv that nobody can read: {problem}")
+
+
+def _curve_problem(path: Path) -> str | None:
+    """What is wrong with a loss curve; the candidate's own code writes it."""
+    try:
+        with path.open(newline="") as stream:
+            rows = list(csv.DictReader(stream, delimiter="\t"))
+        seconds = [float(row["seconds"]) for row in rows]
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        return f"{type(error).__name__} {error}"
+    if not rows:
+        return "it has no epoch"
+    return None if all(math.isfinite(value) for value in seconds) else "seconds are no number"
+
+
+def _report(path: Path) -> dict[str, Any] | None:
+    """A preflight report as the candidate's process left it; ``None`` when it is not one."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        report: dict[str, Any] = json.loads(path.read_bytes())
+        known = isinstance(report["passed"], bool) and all(
+            isinstance(item["status"], str) for item in report["invariants"]
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+    return report if known else None
+
+
+def _refuse_our_fault(done: Completed, command: str, stderr: Path) -> None:
+    """Bad data or set-up met by the snapshot's own code says nothing of a candidate."""
+    if done.rc in _OUR_FAULTS:
+        raise EopError(
+            "EOP640",
+            f"`hstu {command}` ended with status {done.rc}:\n{_tail(stderr)}",
+            hint=f"the whole output is in {stderr}",
+            exit_code=ExitCode(done.rc),
+        )
 
 
 def _verdict(done: Completed, stderr: Path) -> CandidateError:
@@ -195,5 +243,10 @@ def _verdict(done: Completed, stderr: Path) -> CandidateError:
 
 
 def _tail(stderr: Path) -> str:
-    lines = stderr.read_text(errors="replace").strip().splitlines()
-    return "\n".join(lines[-8:]) or "(nothing on stderr)"
+    """The end of what a command said. Candidates can write here: a link is not followed."""
+    if stderr.is_symlink() or not stderr.is_file():
+        return "(its stderr is no plain file any more)"
+    with stderr.open("rb") as stream:
+        stream.seek(max(0, stderr.stat().st_size - _TAIL_BYTES))
+        lines = stream.read().decode(errors="replace").strip().splitlines()
+    return "\n".join(lines[-_TAIL_LINES:]) or "(nothing on stderr)"

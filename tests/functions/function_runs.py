@@ -155,7 +155,7 @@ class Small:
         reason: str = "",
         usage: Usage | None = None,
     ) -> None:
-        """Enter, leave ``contents`` (by output name; the rest is ``{}``), leave with ``outcome``."""
+        """Enter, leave ``contents`` (by output name, else ``{}``), end as ``outcome``."""
         instance = Instance.parse(key)
         entered = self.run.enter(key)
         assert entered.kind == "run", entered
