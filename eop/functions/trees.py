@@ -13,7 +13,7 @@ from eop.agents.patch import apply
 from eop.agents.target import load
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
-from eop.core.files import write_bytes
+from eop.core.files import read_json, write_bytes
 from eop.core.locks import exclusive
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def pin_snapshot(root: Path, target: str) -> Path:
     content = buffer.getvalue()
     name = hashlib.sha256(content).hexdigest()[:16]
     path = root / "data" / "snapshots" / f"{name}.tar"
-    if not path.is_file():
+    if not path.is_file() or path.read_bytes() != content:
         write_bytes(path, content)
     return path
 
@@ -58,7 +58,8 @@ def _files(root: Path, names: Iterable[str]) -> list[Path]:
                 exit_code=ExitCode.CONFIG,
             )
         found += [top] if top.is_file() else [p for p in top.rglob("*") if p.is_file()]
-    return sorted(p for p in found if not _IGNORED & set(p.parts) and p.suffix != ".pyc")
+    kept = {p for p in found if not _IGNORED & set(p.relative_to(root).parts)}
+    return sorted(p for p in kept if p.suffix != ".pyc")
 
 
 def unpack(archive: Path, to: Path) -> None:
@@ -67,11 +68,25 @@ def unpack(archive: Path, to: Path) -> None:
 
 
 def snapshot_tree(project: Project) -> Path:
-    """The run's pinned snapshot as a folder."""
+    """The run's pinned snapshot as a folder; EOP622 when the archive is not what was pinned."""
     tree = project.run_dir / "trees" / "base"
     if not tree.is_dir():
+        _check_pinned(project)
         unpack(project.snapshot, tree)
     return tree
+
+
+def _check_pinned(project: Project) -> None:
+    facts = read_json(project.run_dir / "base" / "snapshot.json")
+    path = project.snapshot
+    if not path.is_file() or file_digest(path) != facts["sha256"]:
+        raise EopError(
+            "EOP622",
+            "the pinned snapshot is missing, or its bytes have changed",
+            where=Where(facts["path"]),
+            hint=f"bring it back with: dvc pull {facts['path']}.dvc",
+            exit_code=ExitCode.DATA,
+        )
 
 
 def candidate_tree(project: Project, patch: Path | None) -> Path:
