@@ -15,20 +15,37 @@ if TYPE_CHECKING:
 _TRACKED = ("leaderboard", "knowledge", "data")
 
 
-def commit_or_print(project: Project, entries: Sequence[str]) -> None:
-    """Commit leaderboard, notes and DVC pointers (config ``commit: true``), or print how to.
+def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence[str]) -> None:
+    """Commit these entries, their notes and DVC ``pointers``, or print how to.
 
-    A person's branch is theirs: by default nothing touches it.
+    A person's branch is theirs: without ``commit: true`` in the config nothing touches it, and
+    with it only the files of these entries are committed. Raises ``EopError`` (EOP660) with git's
+    own words when git refuses.
     """
     message = f"leaderboard: {', '.join(entries)}"
-    paths = [name for name in _TRACKED if (project.root / name).is_dir()]
     if not project.config.commit:
-        print(f"to keep this iteration: git add {' '.join(paths)} && git commit -m '{message}'")
+        tops = [name for name in _TRACKED if (project.root / name).is_dir()]
+        print(f"to keep this iteration: git add {' '.join(tops)} && git commit -m '{message}'")
+        return
+    paths = [path for path in _paths(entries, pointers) if (project.root / path).exists()]
+    if not paths:
         return
     _git(project, "add", "--", *paths)
     changed = _git(project, "diff", "--cached", "--name-only", "--", *paths)
     if changed.strip():
         _git(project, "commit", "--quiet", "-m", message, "--", *paths)
+
+
+def _paths(entries: Sequence[str], pointers: Sequence[str]) -> list[str]:
+    """What an iteration adds, relative to the root; DVC names its data in ``.gitignore`` files."""
+    found = [path for entry in entries for path in _of_entry(entry)]
+    for pointer in pointers:
+        found += [pointer, f"{pointer.rpartition('/')[0]}/.gitignore"]
+    return list(dict.fromkeys(found))
+
+
+def _of_entry(entry: str) -> tuple[str, str]:
+    return f"leaderboard/{entry}", f"knowledge/notes/{entry}.md"
 
 
 def _git(project: Project, *arguments: str) -> str:

@@ -44,7 +44,8 @@ def record(root: Path, run: str, iteration: str) -> None:
     pushed = dvc.push([file.pointer for file in stored])
     if isinstance(pushed, NoRemote):
         print(f"nothing was pushed: the project has no DVC remote. Add one: {pushed.command}")
-    commit_or_print(project, [entry.id for entry in entries])
+    pointers = [file.pointer for file in stored]
+    commit_or_print(project, [entry.id for entry in entries], pointers)
     remote = None if isinstance(pushed, NoRemote) else pushed.remote
     _leave(project, iteration, {file.path: file.md5 for file in stored}, remote)
 

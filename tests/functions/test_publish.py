@@ -1,0 +1,160 @@
+"""Entries from results: missing is missing, seed 0 is a seed, a sum with a gap is unknown."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from entry_samples import project as with_schema
+from function_runs import metrics, small
+
+from eop.core.files import write_json
+from eop.functions import publish, record
+from eop.functions.commit import commit_or_print
+from eop.functions.results import candidates
+from eop.leaderboard import read_entry
+from eop.runtime.node import Outcome, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from function_runs import Small
+
+_REASON = {"delta": None, "interval": None, "promoted": False, "reason": "not measured"}
+
+
+def decided(root: Path) -> Small:
+    """A run that stands before `publish`: one branch was judged, one failed."""
+    run = small(with_schema(root))
+    split = run.project.split_dir
+    write_json(split / "manifest.json", {"dataset": "toy", "digest": "d" * 64, "files": {}})
+    snapshot = {"path": "data/snapshots/abc.tar", "sha256": "a" * 64}
+    write_json(run.project.run_dir / "base" / "snapshot.json", snapshot)
+    run.to_branches()
+    run.branch("p01")
+    run.lose("p02")
+    entries = ("r1-it01-p01", "r1-it01-p02")
+    verdicts = [{"entry": entry, **_REASON} for entry in entries]
+    decision = {"champion": "r1-base", "parent": "r1-base", "candidates": verdicts}
+    run.play("it01_promote", {"decision": decision})
+    return run
+
+
+def test_every_end_becomes_a_row(tmp_path: Path) -> None:
+    run = decided(tmp_path)
+    report = publish.publish(run.context("it01_publish"))
+    names = ["r1-base", "r1-popularity", "r1-it01-p01", "r1-it01-p02"]
+    assert [name for name in names if f'"{name}"' in report.read_text()] == names
+    good, bad = read_entry(tmp_path, names[2]), read_entry(tmp_path, names[3])
+    assert good.validation is not None
+    assert good.test is not None
+    assert good.test.mean["ndcg@10"] == 0.2
+    assert set(good.test.seeds) == {"1", "2"}
+    assert (good.cost.actions, good.cost.wall_s, good.cost.train_s) == (15, 5.0, 1.5)
+    assert (bad.outcome, bad.validation, bad.test, bad.test_reads) == ("failed", None, None, 0)
+    assert bad.cost.train_s is None
+    assert bad.not_reproducible is not None
+    popularity = read_entry(tmp_path, names[1])
+    assert popularity.validation is not None
+    assert (popularity.validation.seeds, popularity.cost.wall_s) == ({}, None)
+    # A job that was killed before it left publishes again: the same bytes.
+    before = (tmp_path / "leaderboard" / names[2] / "entry.yaml").read_bytes()
+    publish.publish(run.context("it01_publish"))
+    assert (tmp_path / "leaderboard" / names[2] / "entry.yaml").read_bytes() == before
+
+
+def test_seed_0_of_a_training_is_a_seed(tmp_path: Path) -> None:
+    run = decided(tmp_path)
+    context = run.context("it01_publish")
+    good, _ = candidates(context)
+    zero = replace(good, metrics=metrics(tmp_path, tmp_path / "zero", 0.2, seeds=(0, 1)))
+    entry = publish._entry(context, zero)
+    assert entry.validation is not None
+    assert set(entry.validation.seeds) == {"0", "1"}
+
+
+def test_a_cost_with_an_unknown_part_is_unknown(tmp_path: Path) -> None:
+    run = decided(tmp_path)
+    context = run.context("it01_publish")
+    good, _ = candidates(context)
+    node = next(iter(good.nodes))
+    unknown = {**good.nodes, node: replace(good.nodes[node], usage=Usage(None, 2.0))}
+    cost = publish._entry(context, replace(good, nodes=unknown)).cost
+    assert (cost.actions, cost.wall_s) == (None, 6.0)
+    gone = {**good.nodes, node: replace(good.nodes[node], usage=None)}
+    cost = publish._entry(context, replace(good, nodes=gone)).cost
+    assert (cost.actions, cost.wall_s) == (None, None)
+    assert cost.train_s == 1.5, "the training was measured all the same"
+
+
+def test_an_iteration_that_published_nothing_has_nothing_to_record(tmp_path: Path) -> None:
+    run = decided(tmp_path)
+    run.play("it01_publish", outcome=Outcome.FAILED, reason="no room")
+    record.record(tmp_path, "r1", "it01")
+    text = (run.project.run_dir / "it01" / "recorded.json").read_text()
+    assert '"files": {}' in text
+    assert not (tmp_path / ".dvc").exists()
+
+
+def git(root: Path, *arguments: str) -> str:
+    settings = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    argv = ["git", *settings, *arguments]
+    return subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def repository(root: Path, *, commit: bool) -> Small:
+    run = small(root, commit=commit)
+    git(root, "init", "-q", "-b", "main")
+    for name, value in (("name", "t"), ("email", "t@localhost")):
+        git(root, "config", f"user.{name}", value)
+    (root / ".gitignore").write_text("runs/\ndata/raw/\n")
+    (root / "mine.txt").write_text("one\n")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "begin")
+    for path in (
+        "leaderboard/r1-base/entry.yaml",
+        "leaderboard/r1-base/.gitignore",
+        "leaderboard/draft/entry.yaml",
+        "knowledge/notes/r1-base.md",
+        "knowledge/notes/mine.md",
+        "data/raw/toy/big.csv",
+        "data/splits/toy/train.parquet.dvc",
+        "data/splits/toy/.gitignore",
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x\n")
+    (root / "mine.txt").write_text("two\n")
+    git(root, "add", "mine.txt")
+    return run
+
+
+POINTERS = ["data/splits/toy/train.parquet.dvc"]
+
+
+def test_by_default_nothing_is_committed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = repository(tmp_path, commit=False)
+    before = git(tmp_path, "status", "--porcelain")
+    commit_or_print(run.project, ["r1-base"], POINTERS)
+    assert git(tmp_path, "status", "--porcelain") == before
+    assert git(tmp_path, "log", "--format=%s") == "begin\n"
+    assert "git add leaderboard knowledge data && git commit" in capsys.readouterr().out
+
+
+def test_only_what_the_iteration_made_is_committed(tmp_path: Path) -> None:
+    run = repository(tmp_path, commit=True)
+    commit_or_print(run.project, ["r1-base"], POINTERS)
+    assert git(tmp_path, "log", "-1", "--format=%s") == "leaderboard: r1-base\n"
+    assert git(tmp_path, "show", "--name-only", "--format=").split() == [
+        "data/splits/toy/.gitignore",
+        "data/splits/toy/train.parquet.dvc",
+        "knowledge/notes/r1-base.md",
+        "leaderboard/r1-base/.gitignore",
+        "leaderboard/r1-base/entry.yaml",
+    ]
+    assert "M  mine.txt" in git(tmp_path, "status", "--porcelain"), "what was staged stays staged"
+    commit_or_print(run.project, ["r1-base"], POINTERS)
+    assert git(tmp_path, "rev-list", "--count", "HEAD") == "2\n", "repeating it is harmless"
