@@ -40,8 +40,8 @@ def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple
 
 
 @click.command(epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base")
-@click.argument("entry", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("entry", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.option("--threads", type=click.IntRange(min=1), help="[default: as recorded]")
 @click.option(
     "--isolation", type=click.Choice(["auto", "require", "off"]), default="auto", show_default=True
@@ -49,14 +49,17 @@ def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple
 @json_option
 @click.pass_obj
 def reproduce(
-    root: Path, entry: Path, out: Path, threads: int | None, isolation: str, as_json: bool
+    root: Path, entry: Path, out: Path | None, threads: int | None, isolation: str, as_json: bool
 ) -> None:
     """Train and judge a leaderboard entry again, and compare with what it recorded.
 
-    Fails when a metric differs by more than the entry's tolerance. This is what the entry's DVC
-    stage runs: dvc repro -f -s --no-run-cache leaderboard/ENTRY/dvc.yaml:reproduce
+    ENTRY is its id or its folder; OUT, by default repro/ENTRY, is replaced when an earlier
+    reproduction left it. Fails when a metric differs by more than the entry's tolerance. This is
+    what the entry's DVC stage runs:
+    dvc repro -f -s --no-run-cache leaderboard/ENTRY/dvc.yaml:reproduce
     """
-    verdict = reproduce_entry(root, entry.name, out, threads=threads, isolation=isolation)
+    to = out or root / "repro" / entry.name
+    verdict = reproduce_entry(root, entry.name, to, threads=threads, isolation=isolation)
     if as_json:
         print_json({"reproduced": verdict.reproduced, "largest_difference": verdict.largest})
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TIMEOUT_S = 24 * 3600.0
+_MARK = ".reproduction"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The comparison: largest absolute difference of a metric, and whether it is tolerated."""
+    """The comparison: largest absolute difference of a metric, and whether it is tolerated.
 
-    largest: float
+    ``largest`` is ``None`` when a metric came out as no number.
+    """
+
+    largest: float | None
     tolerance: float
     differences: list[str]
     identical: bool
@@ -46,8 +51,9 @@ def reproduce(
 
     ``threads`` is as recorded when ``None``: another number may change the last digits.
     Inputs are checked against their recorded digests before anything runs (EOP670). Raises
-    EOP671 when the entry cannot be reproduced at all.
+    EOP671 when the entry cannot be reproduced at all, EOP674 when ``out`` is not to be replaced.
     """
+    root, out = root.resolve(), out.resolve()
     entry = read_entry(root, entry_id)
     if entry.not_reproducible:
         raise EopError(
@@ -56,17 +62,14 @@ def reproduce(
             exit_code=ExitCode.DATA,
         )
     _check_inputs(root, entry)
-    out = out.resolve()
-    if out.exists():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
+    _make_room(root, out)
     used = threads or entry.evidence["environment"]["threads"]
     recommender = _recommender(root, entry, out, threads=used, isolation=isolation)
     if entry.outcome == "rejected_by_preflight":
         return _again_rejected(entry, recommender, out)
     measured = _measure(root, entry, recommender, out)
     verdict = compare(entry, measured)
-    write_json(out / "metrics.json", {name: score.seeds for name, score in measured.items()})
+    write_json(out / "metrics.json", {name: _numbers(score) for name, score in measured.items()})
     _write_verdict(out, entry, verdict)
     return verdict
 
@@ -74,7 +77,7 @@ def reproduce(
 def compare(entry: Entry, measured: dict[str, Scores]) -> Verdict:
     """Compare every seed's metrics on both targets with the recorded ones."""
     recorded = {"validation": entry.validation, "test": entry.test}
-    largest, differences = 0.0, []
+    apart, differences = [0.0], []
     for target, scores in measured.items():
         old = recorded[target]
         assert old is not None, "a completed entry has both targets"
@@ -82,11 +85,42 @@ def compare(entry: Entry, measured: dict[str, Scores]) -> Verdict:
             for name in METRICS:
                 before = old.seeds[seed][name] if seed else old.mean[name]
                 difference = abs(metrics[name] - before)
-                largest = max(largest, difference)
+                apart.append(difference)
                 if not difference <= entry.tolerance:
                     place = f"{target} {name}" + (f", seed {seed}" if seed else "")
                     differences.append(f"{place}: recorded {before:.6f}, now {metrics[name]:.6f}")
+    largest = max(apart) if all(map(math.isfinite, apart)) else None
     return Verdict(largest, entry.tolerance, differences, identical=largest == 0.0)
+
+
+def _numbers(scores: Scores) -> dict[str, dict[str, float | None]]:
+    """Each seed's metrics (the mean's, without seeds); JSON has no word for what is no number."""
+    return {
+        seed: {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+        for seed, metrics in (scores.seeds or {"mean": scores.mean}).items()
+    }
+
+
+def _make_room(root: Path, out: Path) -> None:
+    """An empty folder ``out`` below the project; only an earlier reproduction is replaced."""
+    if not out.is_relative_to(root) or out == root:
+        problem = f"it must lie below the project {root}"
+    elif out.exists() and not (out / _MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+        problem = "it holds something else than an earlier reproduction, which would be lost"
+    else:
+        problem = None
+    if problem:
+        raise EopError(
+            "EOP674",
+            f"a reproduction cannot go there: {problem}",
+            where=Where(str(out)),
+            hint="name a new folder such as repro/<entry>",
+            exit_code=ExitCode.USAGE,
+        )
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    (out / _MARK).touch()
 
 
 def _check_inputs(root: Path, entry: Entry) -> None:
@@ -149,7 +183,9 @@ def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> d
     seeds = [int(seed) for seed in entry.validation.seeds]
     try:
         checkpoint = train_seeds(root, recommender, experiment, seeds)
-        document = judge_seeds(root, recommender, checkpoint)
+        # What judges writes where the candidate's training could not.
+        judge = replace(recommender, scratch=out / "judged")
+        document = judge_seeds(root, judge, checkpoint)
     except CandidateError as error:
         raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
     return {
@@ -166,7 +202,10 @@ def _again_rejected(entry: Entry, recommender: Recommender, out: Path) -> Verdic
     """A candidate that preflight rejected is reproduced when the same invariants fail again."""
     experiment = out / "experiment.yaml"
     write_text(experiment, yaml.safe_dump(entry.evidence["config"], sort_keys=False))
-    report = recommender.preflight(experiment)
+    try:
+        report = recommender.preflight(experiment)
+    except CandidateError as error:
+        raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
     now = sorted(i["id"] for i in report["invariants"] if i["status"] != "passed")
     before = sorted(entry.evidence["preflight"]["failed"])
     differences = [] if now == before else [f"failed invariants: recorded {before}, now {now}"]

@@ -1,0 +1,110 @@
+"""Comparing a reproduction with its entry, and where a reproduction may go."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from entry_samples import candidate, evidence, failed, scores
+from fake_hstu import calls, experiment, recommender
+
+from eop.core.errors import EopError, ExitCode
+from eop.functions import reproduce
+from eop.functions.reproduce import compare
+from eop.leaderboard import Scores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def again(**changes: float) -> dict[str, Scores]:
+    """The numbers of the sample entry, with changes to one seed on validation."""
+    found = {"validation": scores(0.12), "test": scores(0.11)}
+    found["validation"].seeds["2"].update(changes)
+    return found
+
+
+def test_the_same_numbers(tmp_path: Path) -> None:
+    verdict = compare(candidate(), again())
+    assert (verdict.reproduced, verdict.identical, verdict.largest) == (True, True, 0.0)
+
+
+def test_the_edge_of_the_tolerance_is_inside() -> None:
+    entry = candidate(tolerance=0.25)
+    assert compare(entry, again(mrr=0.06 + 0.25)).reproduced
+    verdict = compare(entry, again(mrr=0.06 + 0.2500001))
+    assert not verdict.reproduced
+    assert verdict.differences == ["validation mrr, seed 2: recorded 0.060000, now 0.310000"]
+
+
+def test_a_small_difference_is_tolerated_and_not_called_identical() -> None:
+    verdict = compare(candidate(tolerance=0.0003), again(mrr=0.0601))
+    assert verdict.reproduced
+    assert not verdict.identical
+    assert verdict.largest == pytest.approx(0.0001)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_is_a_difference(value: float) -> None:
+    verdict = compare(candidate(), again(mrr=value))
+    assert not verdict.reproduced
+    assert not verdict.identical
+    assert verdict.largest is None
+
+
+def test_a_row_without_seeds_is_compared_by_its_mean() -> None:
+    mean = {"ndcg@10": 0.1, "hr@10": 0.2, "mrr": 0.05}
+    entry = candidate(kind="popularity", validation=Scores(mean), test=Scores(mean))
+    now = {"validation": Scores(mean), "test": Scores({**mean, "mrr": 0.06})}
+    assert compare(entry, now).differences == ["test mrr: recorded 0.050000, now 0.060000"]
+
+
+def test_a_verdict_of_no_is_written_and_raised(tmp_path: Path) -> None:
+    verdict = compare(candidate(), again(mrr=math.nan))
+    with pytest.raises(EopError, match="EOP673"):
+        reproduce._write_verdict(tmp_path, candidate(), verdict)
+    written = json.loads((tmp_path / "verdict.json").read_text())
+    assert (written["reproduced"], written["largest_difference"]) == (False, None)
+
+
+@pytest.mark.parametrize("where", ["full", ".", ".."])
+def test_a_folder_that_holds_something_else_is_never_emptied(tmp_path: Path, where: str) -> None:
+    root = tmp_path / "project"
+    (root / "full").mkdir(parents=True)
+    (root / "full" / "thesis.tex").write_text("years")
+    with pytest.raises(EopError, match="EOP674") as caught:
+        reproduce._make_room(root, (root / where).resolve())
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert (root / "full" / "thesis.tex").read_text() == "years"
+
+
+def test_an_earlier_reproduction_is_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "repro" / "x"
+    reproduce._make_room(tmp_path, out)
+    (out / "metrics.json").write_text("{}")
+    reproduce._make_room(tmp_path, out)
+    assert not (out / "metrics.json").exists()
+
+
+def test_what_trains_does_not_write_where_it_is_judged(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+    found = reproduce._measure(tmp_path, candidate(evidence=evidence(config={})), made, tmp_path)
+    assert found["validation"].seeds.keys() == {"1", "2"}
+    assert calls(made.scratch) == ["train 1 2"]
+    assert len(calls(tmp_path / "judged")) == 2
+
+
+def test_a_rejection_is_reproduced_when_the_same_invariants_fail(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+    facts = evidence(preflight={"passed": False, "failed": ["I5"]}, config="bad")
+    entry = failed(outcome="rejected_by_preflight", evidence=facts)
+    assert reproduce._again_rejected(entry, made, tmp_path).identical
+    passes = failed(outcome="rejected_by_preflight", evidence={**facts, "config": "good"})
+    with pytest.raises(EopError, match="EOP673"):
+        reproduce._again_rejected(passes, made, tmp_path)
+    dies = failed(outcome="rejected_by_preflight", evidence={**facts, "config": "exit9"})
+    with pytest.raises(EopError, match="EOP672"):
+        reproduce._again_rejected(dies, made, tmp_path)
+    assert experiment(tmp_path).is_file()
