@@ -9,6 +9,8 @@ rule evaluate:
         checkpoint=rules.train.output.checkpoint,
     output:
         metrics=f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/metrics.json",
+    params:
+        code=lambda wildcards: flow.code,
     log:
         f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/evaluate.log",
     benchmark:

@@ -9,6 +9,8 @@ rule train:
         experiment="config/experiments/{experiment}.yaml",
     output:
         checkpoint=f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/checkpoint.json",
+    params:
+        code=lambda wildcards: flow.code,
     log:
         f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/train.log",
     benchmark:

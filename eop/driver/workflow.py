@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from snakemake.logging import logger
 
 from eop.compile.run import compile_run
+from eop.core.canonical import tree_digest
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_if_changed
 from eop.core.locks import LockHeldError, acquire
@@ -40,6 +41,12 @@ class Flow:
     def compiled(self) -> list[str]:
         """The generated files to include, in order; paths are absolute."""
         return [str(path) for path in sorted(self.project.rules_dir.glob("*.smk"))]
+
+    @property
+    def code(self) -> str:
+        """Digest of the working tree's ``hstu/``: what the rules by hand run."""
+        folder = self.project.root / "hstu"
+        return tree_digest(folder, sorted(folder.rglob("*.py")))[:16]
 
     def guard(self, workflow: Any) -> None:
         """Refuse what cannot go well, before any job starts.

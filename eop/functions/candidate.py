@@ -55,8 +55,9 @@ def _examine(context: Context, recommender: Recommender, experiment: Path) -> di
     seen checked is not checked again by the phase after it.
     """
     tree = recommender.tree
-    ignored = {"__pycache__", ".git"}
-    files = [p for p in tree.rglob("*") if p.is_file() and not ignored & set(p.parts)]
+    files = [path for path in tree.rglob("*") if path.is_file()]
+    if not experiment.is_file():
+        raise CandidateError(f"the tree holds no {EXPERIMENT_FILE}")
     about = {
         "tree": tree_digest(tree, [p for p in files if p != tree / EXPERIMENT_FILE]),
         "experiment": file_digest(experiment),
