@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
-from eop.core.files import read_json, write_bytes, write_json
+from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
 from eop.functions.trees import pin_snapshot
 from eop.runtime.trace import Trace
 
@@ -18,12 +18,17 @@ def open_run(project: Project) -> Trace:
     """The trace of the project's run; a new run is started, an old one must fit the project.
 
     Raises ``EopError`` (EOP710, EOP711) when the protocol or the workflow config has changed
-    since the run began: a run never changes its procedure on the way.
+    since the run began: a run never changes its procedure on the way. EOP712 when the run's own
+    copy of the config was edited, EOP713 when a new run would publish under used entry ids.
     """
     trace = Trace(project.trace_dir, project.plan)
     if any(project.trace_dir.glob("*.json")):
         _must_fit(project)
+        _must_be_the_begun(project, trace)
+        # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
+        write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
+    _must_be_new(project)
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
     trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
@@ -50,9 +55,40 @@ def _pin(project: Project) -> None:
     write_json(project.run_dir / "plan.json", project.plan.to_json())
 
 
+def _must_be_new(project: Project) -> None:
+    """Entries are history: a run that reuses their ids would fail when it publishes, not before."""
+    board = project.root / "leaderboard"
+    names = [f"{project.run}-base", f"{project.run}-popularity", f"{project.run}-it[0-9]*-p[0-9]*"]
+    used = sorted(path.parent.name for n in names for path in board.glob(f"{n}/entry.yaml"))
+    if used:
+        raise EopError(
+            "EOP713",
+            f"the leaderboard holds entries of an earlier run '{project.run}': {', '.join(used)}",
+            where=Where("leaderboard"),
+            hint=_another(project),
+            exit_code=ExitCode.STATE,
+        )
+
+
+def _must_be_the_begun(project: Project, trace: Trace) -> None:
+    """Jobs read ``config.json``; the trace holds the digest that it began with."""
+    if trace.state().config != project.config_digest:
+        raise EopError(
+            "EOP712",
+            "the run's copy of its config is not the one that it began with",
+            where=Where(project.relative(project.run_dir / "config.json")),
+            hint=f"restore the file, or {_another(project)}",
+            exit_code=ExitCode.STATE,
+        )
+
+
+def _another(project: Project) -> str:
+    return f"start another run: --config run={project.run}-2"
+
+
 def _must_fit(project: Project) -> None:
     begun = project.of_run(project.root, project.run)
-    way_out = f"start another run: --config run={project.run}-2"
+    way_out = _another(project)
     if begun.plan.digest != project.plan.digest:
         raise EopError(
             "EOP710",

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from eop.core.canonical import digest
-from eop.core.errors import EopError, ExitCode
+from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json
 from eop.project.config import Config
 from eop.protocol.model import Plan
@@ -26,7 +26,10 @@ class Project:
 
     @classmethod
     def of_run(cls, root: Path, run: str) -> Project:
-        """Open a run that has been started; EOP610 when there is none of that name."""
+        """Open a run that has been started; EOP610 when there is none of that name.
+
+        EOP613 when its plan or its config is not of this version.
+        """
         folder = root / "runs" / run
         if not (folder / "plan.json").is_file():
             raise EopError(
@@ -35,8 +38,17 @@ class Project:
                 hint="start it with `eop run`; `eop status` lists the runs",
                 exit_code=ExitCode.STATE,
             )
-        config = Config(**read_json(folder / "config.json"))
-        return cls(root, config, Plan.from_json(read_json(folder / "plan.json")))
+        try:
+            config = Config(**read_json(folder / "config.json"))
+            return cls(root, config, Plan.from_json(read_json(folder / "plan.json")))
+        except (TypeError, KeyError) as error:
+            raise EopError(
+                "EOP613",
+                f"run '{run}' was begun by another version: {error}",
+                where=Where(str(folder)),
+                hint="go on with that version, or start another run: --config run=<name>",
+                exit_code=ExitCode.STATE,
+            ) from error
 
     @property
     def run(self) -> str:

@@ -1,4 +1,4 @@
-"""The small run and the sample entries of other areas' tests serve here too, and the runs of functions."""
+"""The runs and samples of other areas' tests serve here too."""
 
 import sys
 from pathlib import Path

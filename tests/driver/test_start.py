@@ -1,0 +1,112 @@
+"""A run begins once, pins what it is about, and goes on only as what it began as."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from function_runs import config, plan_of
+
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import write_text
+from eop.driver.start import open_run
+from eop.project.project import Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def project(root: Path, **changes: Any) -> Project:
+    if not (root / "hstu").exists():
+        write_text(
+            root / "config/targets/toy.yaml",
+            "name: toy\nsnapshot: [hstu]\neditable: [hstu/models/**]\n",
+        )
+        write_text(root / "hstu/a.py", "a = 1\n")
+        write_text(root / "config/experiments/base.yaml", "name: base\n")
+    return Project(root, config(**changes), plan_of())
+
+
+def test_a_run_begins_once(tmp_path: Path) -> None:
+    trace = open_run(project(tmp_path))
+    (event,) = trace.events()
+    assert event.type == "run_started"
+    write_text(tmp_path / "config/experiments/base.yaml", "name: edited\n")
+    write_text(tmp_path / "hstu/a.py", "a = 2\n")
+    again = project(tmp_path)
+    assert len(open_run(again).events()) == 1
+    assert again.base_experiment.read_text() == "name: base\n", "edits do not reach a run"
+    assert trace.state().snapshot.startswith(again.snapshot.stem)
+
+
+def test_a_start_that_was_killed_before_its_first_event_starts_again(tmp_path: Path) -> None:
+    first = project(tmp_path)
+    open_run(first)
+    next(first.trace_dir.glob("*.json")).unlink()
+    write_text(tmp_path / "config/experiments/base.yaml", "name: edited\n")
+    open_run(project(tmp_path))
+    assert first.base_experiment.read_text() == "name: edited\n"
+
+
+def test_a_missing_experiment_starts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(EopError, match="EOP611"):
+        open_run(project(tmp_path, experiment="config/experiments/none.yaml"))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_another_procedure_is_refused(tmp_path: Path) -> None:
+    open_run(project(tmp_path))
+    other = replace(project(tmp_path), plan=plan_of(turns=9))
+    with pytest.raises(EopError, match="EOP710") as caught:
+        open_run(other)
+    assert caught.value.exit_code == ExitCode.STATE
+    assert "--config run=r1-2" in str(caught.value)
+
+
+def test_another_config_is_refused_by_name(tmp_path: Path) -> None:
+    open_run(project(tmp_path))
+    with pytest.raises(EopError, match="EOP711") as caught:
+        open_run(project(tmp_path, threads=4, commit=True))
+    assert "threads: 1 -> 4" in str(caught.value)
+    assert "commit" not in str(caught.value)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_whether_to_commit_may_change_and_reaches_the_jobs(tmp_path: Path, commit: bool) -> None:
+    open_run(project(tmp_path, commit=not commit))
+    open_run(project(tmp_path, commit=commit))
+    assert Project.of_run(tmp_path, "r1").config.commit is commit
+
+
+def test_an_edited_copy_of_the_config_is_refused(tmp_path: Path) -> None:
+    """Jobs read it: with both edited alike, only the trace knows better."""
+    begun = project(tmp_path)
+    open_run(begun)
+    path = begun.run_dir / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 4}))
+    with pytest.raises(EopError, match="EOP712"):
+        open_run(project(tmp_path, threads=4))
+
+
+@pytest.mark.parametrize("entry", ["r1-base", "r1-popularity", "r1-it02-p03"])
+def test_a_name_whose_entries_are_history_is_refused(tmp_path: Path, entry: str) -> None:
+    write_text(tmp_path / "leaderboard" / entry / "entry.yaml", "x")
+    with pytest.raises(EopError, match=f"EOP713.*{entry}") as caught:
+        open_run(project(tmp_path))
+    assert "--config run=r1-2" in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+    open_run(project(tmp_path, run="r1-2"))
+    open_run(project(tmp_path, run="r"))
+
+
+def test_a_run_of_another_version_is_an_error_not_a_traceback(tmp_path: Path) -> None:
+    begun = project(tmp_path)
+    open_run(begun)
+    path = begun.run_dir / "config.json"
+    facts = json.loads(path.read_text())
+    del facts["threads"]
+    path.write_text(json.dumps(facts))
+    with pytest.raises(EopError, match="EOP613"):
+        Project.of_run(tmp_path, "r1")
