@@ -9,7 +9,7 @@ import click
 import yaml
 
 from eop.core.errors import EopError, ExitCode
-from eop.project.config import read_raw, resolve
+from eop.project.config import check_keys, read_raw, resolve
 from eop.project.project import Project
 from eop.protocol.compiler import load
 
@@ -35,13 +35,16 @@ def print_json(value: Any) -> None:
 
 
 def overrides(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Parse KEY=VALUE options as Snakemake's --config does: values are YAML scalars."""
+    """Parse KEY=VALUE options; values are YAML scalars, an empty one is null."""
     values = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator:
             raise click.UsageError(f"--config needs KEY=VALUE, not '{pair}'")
-        values[key] = yaml.safe_load(value)
+        try:
+            values[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise click.UsageError(f"--config {pair}: the value is not YAML: {error}") from error
     return values
 
 
@@ -54,6 +57,7 @@ def open_project(root: Path, run_name: str | None) -> Project:
     runs = sorted(path.parent.name for path in (root / "runs").glob("*/plan.json"))
     if run_name is None:
         raw = read_raw(root)
+        check_keys(root, raw)
         plan = load(root / raw["protocol"], root=root)
         run_name = resolve(root, raw, plan.name).run
         if run_name not in runs and len(runs) == 1:

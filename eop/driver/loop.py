@@ -58,7 +58,9 @@ def snakemake_command(
     """The command line, as a person would type it."""
     command = [sys.executable, "-m", "snakemake", "--cores", str(cores)]
     if overrides:
-        command += ["--config", *(f"{key}={value}" for key, value in overrides.items())]
+        # Snakemake has no word for null: an empty value is its None.
+        shown = {key: "" if value is None else value for key, value in overrides.items()}
+        command += ["--config", *(f"{key}={value}" for key, value in shown.items())]
     return [*command, *extra]
 
 

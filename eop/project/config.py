@@ -56,12 +56,20 @@ def read_raw(root: Path, overrides: Mapping[str, Any] | None = None) -> dict[str
             hint="run the command at the top of a project, or name it with --project",
             exit_code=ExitCode.CONFIG,
         ) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         where = Where(CONFIG_FILE, mark.line + 1, mark.column + 1) if mark else Where(CONFIG_FILE)
+        problem = getattr(error, "problem", None) or error
         raise EopError(
-            "EOP602", f"not valid YAML: {error.problem}", where=where, exit_code=ExitCode.CONFIG
+            "EOP602", f"not valid YAML: {problem}", where=where, exit_code=ExitCode.CONFIG
         ) from error
+    if raw is not None and not isinstance(raw, dict):
+        raise EopError(
+            "EOP604",
+            "the workflow config must be a mapping of keys to values",
+            where=Where(CONFIG_FILE),
+            exit_code=ExitCode.CONFIG,
+        )
     return {**(raw or {}), **(overrides or {})}
 
 
@@ -83,7 +91,8 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
         experiment=raw.get("experiment") or fallback,
         threads=raw["threads"],
         tolerance=float(raw["tolerance"]),
-        isolation=raw["isolation"],
+        # YAML reads a bare `off` as false.
+        isolation=raw["isolation"] or "off",
         commit=raw["commit"],
         playbook=scripted.get("playbook") or f"config/playbooks/{protocol_name}.yaml",
         allow_unsafe=bool(raw["allow_unsafe"]),

@@ -1,0 +1,138 @@
+"""Every command has an example, prints JSON when asked, and refuses in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+from entry_samples import FILES, REPOSITORY, candidate
+
+from eop.cli import cli
+from eop.cli.common import overrides
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import write_text
+from eop.driver.start import open_run
+from eop.driver.workflow import load_project
+from eop.leaderboard import write_entry
+from eop.project.config import read_raw, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result
+
+MINIMAL = "config/protocols/minimal.eop.md"
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+def call(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--project", str(root), *arguments])
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli, [*path, "--help"])
+    assert done.exit_code == 0
+    assert f"Example: eop {path[0]}" in done.output
+    assert done.output.split("\n\n")[1].strip(), "a sentence says what it does"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose run has begun: nothing has been trained."""
+    root = tmp_path_factory.mktemp("project")
+    for name in ("config", "hstu"):
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / name, root / name, ignore=ignore)
+    config = root / "config" / "config.yaml"
+    lines = config.read_text().splitlines()
+    lines = [f"protocol: {MINIMAL}" if line.startswith("protocol:") else line for line in lines]
+    write_text(config, "\n".join(lines) + "\n")
+    open_run(load_project(root, read_raw(root)))
+    write_entry(root, candidate(), FILES)
+    return root
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status", "--json"),
+        ("verify", "--json"),
+        ("leaderboard", "--json"),
+        ("gate", "list", "--json"),
+        ("compile", "--json"),
+        ("check", str(REPOSITORY / MINIMAL), "--json"),
+    ],
+    ids=" ".join,
+)
+def test_json_is_json(project: Path, arguments: tuple[str, ...]) -> None:
+    done = call(project, *arguments)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output) is not None
+
+
+def test_looking_at_a_run_changes_none_of_its_files(project: Path) -> None:
+    def files() -> dict[str, bytes]:
+        return {str(p): p.read_bytes() for p in project.rglob("*") if p.is_file()}
+
+    before = files()
+    for arguments in ("status", "verify", "leaderboard", "gate list", "compile --graph"):
+        assert call(project, *arguments.split()).exit_code == 0
+    assert files() == before
+
+
+def test_the_graph_is_printed(project: Path) -> None:
+    assert call(project, "compile", "--graph").output.startswith("flowchart LR\n")
+
+
+def test_a_gate_that_waits_for_nothing(project: Path) -> None:
+    done = call(project, "gate", "show", "agree")
+    assert isinstance(done.exception, EopError)
+    assert "EOP740" in str(done.exception)
+
+
+def test_a_run_that_is_not_there(project: Path) -> None:
+    done = call(project, "status", "--run", "../elsewhere")
+    assert isinstance(done.exception, EopError)
+    assert "EOP612" in str(done.exception)
+    assert done.exception.exit_code == ExitCode.STATE
+
+
+def test_reproducing_what_is_not_there(project: Path) -> None:
+    done = call(project, "reproduce", "nobody")
+    assert isinstance(done.exception, EopError)
+    assert "EOP664" in str(done.exception)
+
+
+def test_values_of_config_options() -> None:
+    assert overrides(("threads=2", "run=", "commit=true", "dataset=ml-100k", "a=b=c")) == {
+        "threads": 2, "run": None, "commit": True, "dataset": "ml-100k", "a": "b=c",
+    }  # fmt: skip
+    for bad in ("threads", "threads={"):
+        with pytest.raises(click.UsageError, match="--config"):
+            overrides((bad,))
+
+
+def test_a_bare_off_of_yaml_is_off(project: Path) -> None:
+    for value in (False, "off"):
+        raw = read_raw(project, {"isolation": value})
+        assert resolve(project, raw, "minimal").isolation == "off"
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "just words\n", "a: [\n", "a: \x07\n"])
+def test_a_config_file_that_is_no_config(tmp_path: Path, text: str) -> None:
+    write_text(tmp_path / "config" / "config.yaml", text)
+    with pytest.raises(EopError, match=r"EOP60[24]") as caught:
+        read_raw(tmp_path)
+    assert caught.value.exit_code == ExitCode.CONFIG
