@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eop.cli.common import json_option, open_project, print_json, run_option
-from eop.core.errors import EopError, ExitCode
+from eop.core.errors import EopError, ExitCode, Where
 from eop.driver.loop import position_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,16 @@ def _answer(root: Path, run_name: str | None, name: str, answer: str) -> None:
     click.confirm(f"{answer} {view.instance.key}?", abort=True)
     reason = click.prompt("reason (may be empty)", default="", show_default=False)
     # O_EXCL: an answer that is already there is never overwritten.
-    handle = os.open(sentinel, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        handle = os.open(sentinel, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        raise EopError(
+            "EOP742",
+            "somebody has answered meanwhile, or something else has this name",
+            where=Where(project.relative(sentinel)),
+            hint="`eop gate list` shows what counts",
+            exit_code=ExitCode.STATE,
+        ) from None
     with os.fdopen(handle, "w") as stream:
         stream.write(reason)
     click.echo(f"made {project.relative(sentinel)}")

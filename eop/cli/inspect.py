@@ -1,4 +1,7 @@
-"""`eop status`, `eop verify` and `eop leaderboard`: look, change nothing."""
+"""`eop status`, `eop verify` and `eop leaderboard`: look; no work is started.
+
+`eop status` takes note of what people have decided meanwhile, as every call does.
+"""
 
 from __future__ import annotations
 

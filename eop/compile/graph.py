@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def mermaid(plan: Plan) -> str:
-    """Mermaid text of ``plan``: gates are rhombs, phases of a branch are stacked boxes."""
+    """Mermaid text of ``plan``: gates are hexagons, phases of a branch have double sides."""
     lines = ["flowchart LR"]
     lines += [f"    {_node(step)}" for step in plan.steps.values()]
     for name in plan.steps:

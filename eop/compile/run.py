@@ -118,8 +118,10 @@ def _title(state: State, instance: Instance) -> str:
 
 
 def _minutes(step: Phase | Gate) -> int:
-    seconds = step.budget.wall_s if isinstance(step, Phase) else None
-    return math.ceil(seconds / 60) + 1 if seconds else _FALLBACK_MINUTES
+    """Time limit of a job, minutes: it makes all attempts of its node."""
+    if not isinstance(step, Phase) or not step.budget.wall_s:
+        return _FALLBACK_MINUTES
+    return math.ceil(step.budget.attempts * step.budget.wall_s / 60) + 1
 
 
 def _specs(project: Project, state: State) -> dict[Path, str]:

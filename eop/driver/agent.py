@@ -125,6 +125,9 @@ def _branch_facts(context: Context) -> Path:
 
 def products(project: Project) -> Mapping[str, Product]:
     """The products that the protocol's nodes name, ready to start; ``EopError`` if one is not."""
+    named = {name for phase in project.plan.phases for name in phase.nodes.values()}
+    if scripted.NAME not in named:
+        return {}
     schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml")
     return {scripted.NAME: scripted.load(project.playbook, schema)}
 

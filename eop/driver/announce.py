@@ -31,10 +31,13 @@ def _gate(project: Project, gate: GateView) -> str:
 
 
 def _end(project: Project, reason: str) -> str:
-    return "\n".join(
-        [
-            f"RUN ENDED: {reason}",
-            f"  report       {project.relative(project.run_dir / 'report.html')}",
-            "  leaderboard  eop leaderboard",
-        ]
-    )
+    lines = [f"RUN ENDED: {reason}"]
+    if reason not in ("completed", "rejected"):
+        lines.append("  why          eop status")
+    report = project.run_dir / "report.html"
+    if report.is_file():
+        lines.append(f"  report       {project.relative(report)}")
+    lines.append("  leaderboard  eop leaderboard")
+    if not project.config.commit:
+        lines.append("  keep it      git add leaderboard knowledge data && git commit")
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""The run lock, the last words of a call, the command line of Snakemake, the graph, products."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from function_runs import plan_of, small
+from research_run import Run, research
+
+from eop.compile.graph import mermaid
+from eop.compile.run import compile_run
+from eop.core.errors import EopError, ExitCode
+from eop.core.files import write_json, write_text
+from eop.driver.agent import products
+from eop.driver.announce import closing_lines
+from eop.driver.loop import snakemake_command
+from eop.driver.workflow import lock_project
+from eop.project.project import Project
+from eop.protocol.model import Budget
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from eop.core.locks import acquire
+lock = acquire(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_leftover_locks_of_snakemake_are_cleared(tmp_path: Path) -> None:
+    for name in ("0.input.lock", "0.output.lock"):
+        write_text(tmp_path / ".snakemake/locks" / name, "x")
+    write_text(tmp_path / ".snakemake/metadata/kept", "x")
+    with lock_project(tmp_path):
+        assert list((tmp_path / ".snakemake/locks").iterdir()) == []
+        assert (tmp_path / ".snakemake/metadata/kept").is_file()
+    lock_project(tmp_path).close()
+
+
+def test_a_held_lock_is_refused_and_nothing_is_cleared(tmp_path: Path) -> None:
+    write_text(tmp_path / ".snakemake/locks/0.input.lock", "of the live one")
+    argv = [sys.executable, "-c", _HOLDER, str(tmp_path / "runs" / ".lock")]
+    holder = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(EopError, match=f"EOP810.*{holder.pid}") as caught:
+        lock_project(tmp_path)
+    assert caught.value.exit_code == ExitCode.LOCKED
+    assert (tmp_path / ".snakemake/locks/0.input.lock").is_file()
+    holder.kill()
+    holder.communicate()
+    lock_project(tmp_path).close()
+    assert not (tmp_path / ".snakemake/locks/0.input.lock").exists()
+
+
+def test_a_closed_gate_says_what_to_read_and_to_touch(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.do("it01_investigate")
+    position = run.advance()
+    project = Project(tmp_path, small(tmp_path / "other").project.config, run.plan)
+    (text,) = closing_lines(project, position)
+    digest = position.waiting[0].digest
+    assert text.splitlines()[:4] == [
+        "GATE CLOSED: confirm (iteration 1)",
+        f"  read  gates/r1/it01-confirm.{digest}.request.md",
+        f"  yes   touch gates/r1/it01-confirm.{digest}.approved",
+        f"  no    touch gates/r1/it01-confirm.{digest}.rejected",
+    ]
+    (run.gates / f"it01-confirm.{'0' * 16}.approved").touch()
+    (text,) = closing_lines(project, run.advance())
+    assert "  note  it01-confirm.0000000000000000.approved: decides nothing" in text
+
+
+@pytest.mark.parametrize("reason", ["completed", "failed"])
+def test_the_end_of_a_run(tmp_path: Path, reason: str) -> None:
+    project = small(tmp_path).project
+    position = replace(Run(tmp_path / "x", research()).advance(), waiting=(), ended=reason)
+    (text,) = closing_lines(project, position)
+    assert text.startswith(f"RUN ENDED: {reason}\n")
+    assert ("eop status" in text) == (reason == "failed")
+    assert "report.html" not in text, "there is none"
+    write_text(project.run_dir / "report.html", "")
+    (text,) = closing_lines(project, position)
+    assert "runs/r1/report.html" in text
+    assert "git commit" in text
+    (text,) = closing_lines(small(tmp_path / "c", commit=True).project, position)
+    assert "git commit" not in text
+
+
+def test_config_values_on_snakemake_s_command_line() -> None:
+    command = snakemake_command({"run": None, "threads": 2, "commit": True}, cores=3, extra=["-n"])
+    assert command[1:] == [
+        "-m", "snakemake", "--cores", "3", "--config", "run=", "threads=2", "commit=True", "-n",
+    ]  # fmt: skip
+    assert "--config" not in snakemake_command({}, cores=1)
+
+
+def test_the_graph_of_a_protocol() -> None:
+    lines = mermaid(research()).splitlines()
+    assert lines[0] == "flowchart LR"
+    text = {line.strip() for line in lines}
+    assert {
+        "investigate[investigate]",
+        "confirm{{confirm}}",
+        "train[[train]]",
+        "investigate --> confirm",
+        "confirm --> propose",
+        "implement --> train",
+        "analyze --> promote",
+        "confirm -. no .-> investigate",
+        "evolve == at most 2 iterations ==> propose",
+    } <= text
+    assert "evolve -. no" not in mermaid(research())
+    assert "==>" not in mermaid(research(loop=None))
+
+
+def test_a_protocol_without_agents_needs_no_playbook(tmp_path: Path) -> None:
+    plan = plan_of()
+    alone = replace(plan, phases=plan.phases[:1])
+    project = Project(tmp_path, small(tmp_path).project.config, alone)
+    assert products(project) == {}
+    with pytest.raises((EopError, OSError)):
+        products(replace(project, plan=plan))
+
+
+def test_a_job_has_time_for_all_attempts_of_its_node(tmp_path: Path) -> None:
+    plan = plan_of()
+    first = replace(plan.phases[0], budget=Budget(wall_s=600, attempts=3))
+    run = small(tmp_path, plan=replace(plan, phases=(first, *plan.phases[1:])))
+    write_json(run.project.run_dir / "base" / "snapshot.json", {"path": "data/s.tar"})
+    position = run.run.advance()
+    files = compile_run(run.project, position.state, position.frontier).files
+    text = files[run.project.rules_dir / "it01.smk"]
+    assert "        runtime=31,\n" in text
+    assert files == compile_run(run.project, position.state, position.frontier).files
