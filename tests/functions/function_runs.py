@@ -32,6 +32,34 @@ PATCH = "diff --git a/hstu/models/x.py b/hstu/models/x.py\n"
 _IN_BRANCH = ("implement", "preflight", "train", "evaluate", "analyze")
 
 
+_INSIDE: dict[str, dict[str, Any]] = {
+    "implement": {
+        "outputs": (
+            Output("patch", "patch.diff", patch=True),
+            Output("experiment", "experiment.yaml"),
+        ),
+        "needs": ("propose",),
+        "fan_out": FanOut("proposal", "proposals", 4),
+        "pattern": "linear",
+        "nodes": {"worker": "scripted"},
+    },
+    "preflight": {"needs": ("implement",), "function": "preflight"},
+    "train": {
+        "needs": ("preflight",),
+        "function": "train",
+        "arguments": {"seeds": (1, 2)},
+    },
+    "evaluate": {"needs": ("train",), "function": "evaluate"},
+    "analyze": {
+        "needs": ("evaluate",),
+        "on_branch": ("completed", "failed"),
+        "pattern": "linear",
+        "nodes": {"worker": "scripted"},
+        "outputs": (Output("analysis", "analysis.md"),),
+    },
+}
+
+
 def _phase(name: str, line: int, *outputs: Output, **more: Any) -> Phase:
     return Phase(name, line, name.title(), f"Do {name}.", outputs=outputs, **more)
 
@@ -41,36 +69,10 @@ def plan_of(*, in_branch: tuple[str, ...] = _IN_BRANCH, at_least: int = 0, turns
 
     ``in_branch`` is the document order of the phases of a branch.
     """
-    inside = {
-        "implement": {
-            "outputs": (
-                Output("patch", "patch.diff", patch=True),
-                Output("experiment", "experiment.yaml"),
-            ),
-            "needs": ("propose",),
-            "fan_out": FanOut("proposal", "proposals", 4),
-            "pattern": "linear",
-            "nodes": {"worker": "scripted"},
-        },
-        "preflight": {"needs": ("implement",), "function": "preflight"},
-        "train": {
-            "needs": ("preflight",),
-            "function": "train",
-            "arguments": {"seeds": (1, 2)},
-        },
-        "evaluate": {"needs": ("train",), "function": "evaluate"},
-        "analyze": {
-            "needs": ("evaluate",),
-            "on_branch": ("completed", "failed"),
-            "pattern": "linear",
-            "nodes": {"worker": "scripted"},
-            "outputs": (Output("analysis", "analysis.md"),),
-        },
-    }
     names = {"train": "checkpoint", "evaluate": "metrics"}
     branch = []
     for number, name in enumerate(in_branch):
-        facts = dict(inside[name])
+        facts = dict(_INSIDE[name])
         own = names.get(name, name)
         outputs = facts.pop("outputs", (Output(own, f"{own}.json"),))
         branch.append(_phase(name, 30 + number, *outputs, branch="proposal", **facts))
