@@ -71,3 +71,17 @@ def test_an_error_code_is_raised_in_one_module_only() -> None:
         if len({p for p in found if not p.startswith("protocol/")}) > 1
     }
     assert not shared
+
+
+def test_every_error_code_is_documented() -> None:
+    """docs/errors.md lists the harness's codes, docs/protocol.md those of the language."""
+    listed = set(
+        re.findall(r"^\| (EOP\d{3}) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    )
+    raised = {
+        code
+        for path in (ROOT / "eop").rglob("*.py")
+        if "protocol" not in path.relative_to(ROOT).parts
+        for code in re.findall(r'"(EOP\d{3})"', path.read_text())
+    }
+    assert listed == raised
