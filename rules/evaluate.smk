@@ -9,8 +9,6 @@ rule evaluate:
         checkpoint=rules.train.output.checkpoint,
     output:
         metrics=f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/metrics.json",
-    params:
-        code=lambda wildcards: flow.code,
     log:
         f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/evaluate.log",
     benchmark:
@@ -18,6 +16,8 @@ rule evaluate:
     threads: flow.project.config.threads
     resources:
         runtime=120,
+    params:
+        code=lambda wildcards: flow.code,
     message:
         "evaluate ({wildcards.experiment})"
     script:

@@ -9,8 +9,6 @@ rule train:
         experiment="config/experiments/{experiment}.yaml",
     output:
         checkpoint=f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/checkpoint.json",
-    params:
-        code=lambda wildcards: flow.code,
     log:
         f"runs/experiments/{flow.project.config.dataset}/{{experiment}}/train.log",
     benchmark:
@@ -18,6 +16,8 @@ rule train:
     threads: flow.project.config.threads
     resources:
         runtime=600,
+    params:
+        code=lambda wildcards: flow.code,
     message:
         "train ({wildcards.experiment})"
     script:
