@@ -163,7 +163,7 @@ def _landlock(
                 exit_code=ExitCode.ENVIRONMENT,
             )
     devices = [path for name in _DEVICES if (path := Path("/dev", name)).exists()]
-    options = ["--ro", "/proc", "--ro", "/dev"]
+    options = ["--ro", "/proc"]
     for flag, paths in (("--ro", read), ("--rw", [*devices, *_devices(), *write])):
         for path in paths:
             options += [flag, str(path)]

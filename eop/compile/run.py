@@ -25,7 +25,6 @@ _HEADER = "# Compiled from {source}; edits are overwritten by the next `snakemak
 # Generated files lie in runs/<run>/rules/, and `script:` is relative to the file it stands in.
 _SCRIPTS = "../../../scripts/"
 _FALLBACK_MINUTES = 60
-_TARGETS = 2  # validation and test
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,9 @@ def _code(project: Project, step: Phase | Gate) -> str:
 
 
 def _threads(project: Project, step: Phase | Gate) -> int:
-    """Cores that a rule takes: the two targets of an evaluation are judged side by side."""
-    if not isinstance(step, Phase) or step.function not in ("baseline", "train", "evaluate"):
-        return 1
-    return project.config.threads * (1 if step.function == "train" else _TARGETS)
+    """Cores that a rule takes."""
+    trains = isinstance(step, Phase) and step.function in ("baseline", "train", "evaluate")
+    return project.config.threads if trains else 1
 
 
 def _title(state: State, instance: Instance) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Flow:
                     "allow_unsafe=1",
                     exit_code=ExitCode.USAGE,
                 )
+            _require_git()
             products(self.project)
             if not (self.project.split_dir / "manifest.json").is_file():
                 require_raw_data(self.project)
@@ -138,6 +140,16 @@ def advance_and_compile(project: Project) -> Position:
 def _announce(project: Project, position: Position) -> None:
     for line in closing_lines(project, position):
         logger.warning(line)
+
+
+def _require_git() -> None:
+    if shutil.which("git") is None:
+        raise EopError(
+            "EOP812",
+            "git is not on the PATH; patches are made and applied with it",
+            hint="install git, then run the same command again",
+            exit_code=ExitCode.ENVIRONMENT,
+        )
 
 
 @contextmanager

@@ -40,7 +40,8 @@ def _paths(entries: Sequence[str], pointers: Sequence[str]) -> list[str]:
     """What an iteration adds, relative to the root; DVC names its data in ``.gitignore`` files."""
     found = [path for entry in entries for path in _of_entry(entry)]
     for pointer in pointers:
-        found += [pointer, f"{pointer.rpartition('/')[0]}/.gitignore"]
+        folder = pointer.rpartition("/")[0]
+        found += [pointer, f"{folder}/.gitignore", f"{folder}/manifest.json"]
     return list(dict.fromkeys(found))
 
 

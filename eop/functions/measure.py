@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json
 from eop.evidence.manifest import FileRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from eop.functions.recommender import Recommender
 
-_T = TypeVar("_T")
-
+# In this order, one ended before the next begins: the test's histories hold the validation
+# target, and nothing of a candidate may still run on validation while it has them.
 TARGETS = ("validation", "test")
 METRICS = ("ndcg@10", "hr@10", "mrr")
 _NO_SEED = 0  # the popularity baseline is not trained
@@ -46,13 +45,13 @@ def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]
             measured_file(root, seed[name])
     folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
     seeds = [seed["seed"] for seed in checkpoint["seeds"]]
-    judged = _side_by_side(lambda target: recommender.evaluate(folders, target))
-    return _document(root, list(zip(seeds, *judged, strict=True)))
+    validation, test = [recommender.evaluate(folders, target) for target in TARGETS]
+    return _document(root, list(zip(seeds, validation, test, strict=True)))
 
 
 def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
     """The popularity baseline as a ``metrics`` document."""
-    validation, test = _side_by_side(recommender.popularity)
+    validation, test = [recommender.popularity(target) for target in TARGETS]
     return _document(root, [(_NO_SEED, validation, test)])
 
 
@@ -88,16 +87,6 @@ def measured_file(root: Path, ref: dict[str, Any]) -> Path:
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     """Mean over seeds of every metric."""
     return {name: sum(row[name] for row in rows) / len(rows) for name in METRICS}
-
-
-def _side_by_side(judge: Callable[[str], _T]) -> tuple[_T, _T]:
-    """Judge both targets at once, each in processes of its own.
-
-    The test's histories hold the validation target, so no worker is given both.
-    """
-    with ThreadPoolExecutor(len(TARGETS)) as pool:
-        validation, test = pool.map(judge, TARGETS)
-    return validation, test
 
 
 def _document(root: Path, judged: Sequence[tuple[int, Path, Path]]) -> dict[str, Any]:

@@ -194,3 +194,32 @@ def test_rights_grow_with_the_kernel() -> None:
     assert known == sorted(known)
     assert known[0] == 0x1FFF
     assert known[-1] == 0xFFFF
+
+
+TALK = """
+import ctypes, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+create = 0o1000 if sys.argv[1] == "first" else 0
+shared = libc.shmget(0x5eed1, 64, create | 0o666)
+try:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", 9))
+    udp = "sent"
+except OSError:
+    udp = "denied"
+print("shared" if shared >= 0 else "none", udp)
+"""
+
+
+def test_two_candidates_cannot_talk(tmp_path: Path) -> None:
+    """Neither shared memory nor UDP leads from one jailed process to the next."""
+    program = tmp_path / "talk.py"
+    program.write_text(TALK)
+    jail = Jail(detect())
+    if jail.kind is Level.NONE:
+        pytest.skip("this machine has no jail")
+    said = {}
+    for who in ("first", "second"):
+        argv = jail.wrap([sys.executable, str(program), who], read=[program], network=False)
+        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        said[who] = done.stdout.split()
+    assert said == {"first": ["shared", "denied"], "second": ["none", "denied"]}
