@@ -36,9 +36,9 @@ def train_seeds(
 def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]) -> dict[str, Any]:
     """Judge every seed's checkpoint; the ``metrics`` document.
 
-    It shows the validation target. The canonical test is read here, once per seed, and sealed:
-    the document names the files of its numbers by digest, and no agent is given them. Raises
-    ``EopError`` (EOP650) when weights are not those that the training left.
+    It shows the validation target. The canonical test is read here, counted in ``reads``, and
+    sealed: the document names the files of its numbers by digest, and no agent is given them.
+    Raises ``EopError`` (EOP650) when weights are not those that the training left.
     """
     for seed in checkpoint["seeds"]:
         for name in ("checkpoint", "model"):
@@ -46,13 +46,14 @@ def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]
     folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
     seeds = [seed["seed"] for seed in checkpoint["seeds"]]
     validation, test = [recommender.evaluate(folders, target) for target in TARGETS]
-    return _document(root, list(zip(seeds, validation, test, strict=True)))
+    judged = list(zip(seeds, validation, test, strict=True))
+    return _document(root, judged, reads=recommender.reads("test"))
 
 
 def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
     """The popularity baseline as a ``metrics`` document."""
     validation, test = [recommender.popularity(target) for target in TARGETS]
-    return _document(root, [(_NO_SEED, validation, test)])
+    return _document(root, [(_NO_SEED, validation, test)], reads=recommender.reads("test"))
 
 
 def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,7 +90,9 @@ def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: sum(row[name] for row in rows) / len(rows) for name in METRICS}
 
 
-def _document(root: Path, judged: Sequence[tuple[int, Path, Path]]) -> dict[str, Any]:
+def _document(
+    root: Path, judged: Sequence[tuple[int, Path, Path]], *, reads: int
+) -> dict[str, Any]:
     seeds, sealed = [], []
     for seed, validation, test in judged:
         facts = read_json(validation / "metrics.json")
@@ -105,7 +108,7 @@ def _document(root: Path, judged: Sequence[tuple[int, Path, Path]]) -> dict[str,
         "split": facts["split"],
         "metrics": mean([seed["metrics"] for seed in seeds]),
         "seeds": seeds,
-        "sealed": {"target": "test", "seeds": sealed},
+        "sealed": {"target": "test", "reads": reads, "seeds": sealed},
     }
 
 

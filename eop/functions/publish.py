@@ -51,7 +51,7 @@ def _entry(context: Context, result: Result) -> Entry:
         reason=result.reason,
         validation=validation,
         test=test,
-        test_reads=0 if test is None else 1,
+        test_reads=result.metrics["sealed"]["reads"] if result.metrics else 0,
         decision=_decision(result.verdict),
         cost=_cost(context, result),
         tolerance=context.project.config.tolerance,

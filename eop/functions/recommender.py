@@ -115,6 +115,7 @@ class Recommender:
             arguments += ["--worker-pythonpath", str(self.tree)]
             for path in due:
                 arguments += ["--checkpoint", str(path), "--out", str(outs[path])]
+            self._count_read(target)
             self._pristine(arguments, log=f"evaluate-{target}", spool=spool)
         return list(outs.values())
 
@@ -123,8 +124,23 @@ class Recommender:
         out = self.scratch / f"popularity-{target}"
         arguments = ["popularity", "--split", str(self.split), "--target", target]
         arguments += ["--out", str(out)]
+        self._count_read(target)
         self._pristine(arguments, log=f"popularity-{target}", spool=self.scratch)
         return out
+
+    def reads(self, target: str) -> int:
+        """How often ``target`` has been read in this scratch folder, the cut-short reads too."""
+        path = self._reads_file(target)
+        return len(path.read_text().splitlines()) if path.is_file() else 0
+
+    def _count_read(self, target: str) -> None:
+        """Note a read before it begins: one that is killed half way was a read all the same."""
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with self._reads_file(target).open("a") as stream:
+            stream.write("read\n")
+
+    def _reads_file(self, target: str) -> Path:
+        return self.scratch / f"{target}.reads"
 
     def _zone(self) -> Path:
         """The training zone: a folder with the training data and nothing else."""

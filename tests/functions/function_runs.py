@@ -265,7 +265,7 @@ def metrics(
     return {
         "metrics": {"ndcg@10": ndcg, "hr@10": ndcg, "mrr": ndcg},
         "seeds": rows,
-        "sealed": {"target": "test", "seeds": sealed},
+        "sealed": {"target": "test", "reads": 1, "seeds": sealed},
     }
 
 

@@ -158,7 +158,6 @@ def nan_metric() -> Entry:
         (candidate(validation=None, test=None), "validation"),
         (failed(decision=Decision(True, None, None, "")), "promoted"),
         (candidate(test_reads=0), "test_reads"),
-        (candidate(test_reads=2), "test_reads"),
         (candidate(validation=Scores({"ndcg@10": 0.1}, {})), "validation.mean"),
         (candidate(evidence={**evidence(), "prompt": 1}), "prompt"),
     ],
