@@ -135,7 +135,8 @@ def _specs(project: Project, state: State) -> dict[Path, str]:
 
 def _archive(project: Project, state: State, live: set[int]) -> dict[Path, str]:
     """Outcome files of finished iterations, rewritten from the trace should one be missing."""
-    finished = [Instance.parse(key) for key in state.nodes]
+    answered = [key for key, gate in state.gates.items() if gate.by]
+    finished = [Instance.parse(key) for key in [*state.nodes, *answered]]
     return {
         project.root / outcome_path(project, instance): dumps(outcome(state, instance))
         for instance in finished

@@ -12,6 +12,7 @@ from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from eop.project.project import Project
+    from eop.runtime.state import State
 
 
 def open_run(project: Project) -> Trace:
@@ -19,16 +20,19 @@ def open_run(project: Project) -> Trace:
 
     Raises ``EopError`` (EOP710, EOP711) when the protocol or the workflow config has changed
     since the run began: a run never changes its procedure on the way. EOP712 when the run's own
-    copy of the config was edited, EOP713 when a new run would publish under used entry ids.
+    copy of the config was edited, EOP713 when a new run would publish under used entry ids,
+    EOP714 when the end of the trace is missing.
     """
     trace = Trace(project.trace_dir, project.plan)
     if any(project.trace_dir.glob("*.json")):
         _must_fit(project)
         _must_be_the_begun(project, trace)
+        _must_be_whole(project, trace.state())
         # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
         write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
     _must_be_new(project)
+    _must_be_whole(project, None)
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
     trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
@@ -80,6 +84,23 @@ def _must_be_the_begun(project: Project, trace: Trace) -> None:
             hint=f"restore the file, or {_another(project)}",
             exit_code=ExitCode.STATE,
         )
+
+
+def _must_be_whole(project: Project, state: State | None) -> None:
+    """Nothing follows the last event of a chain, so what nodes have left tells of a missing end."""
+    for depth in ("it*/*/outcome.json", "it*/p*/*/outcome.json"):
+        for path in sorted(project.run_dir.glob(depth)):
+            key = str(read_json(path)["node"])
+            node = state.nodes.get(key) if state else None
+            answered = state is not None and key in state.gates
+            if not answered and not (node and node.final):
+                raise EopError(
+                    "EOP714",
+                    f"{key} has left, and the trace does not know: events are missing at its end",
+                    where=Where(project.relative(project.trace_dir)),
+                    hint=f"restore the trace, or {_another(project)}",
+                    exit_code=ExitCode.STATE,
+                )
 
 
 def _another(project: Project) -> str:

@@ -79,6 +79,7 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
     Raises ``EopError`` (EOP603) that lists every unknown or ill-typed key at once.
     """
     check_keys(root, raw)
+    raw = _typed(raw)
     dataset = raw["dataset"]
     own = f"config/experiments/{dataset}.yaml"
     fallback = own if (root / own).is_file() else "config/experiments/base.yaml"
@@ -99,10 +100,19 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
     )
 
 
+def _typed(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """``raw`` with ``commit=true`` as YAML has it: Snakemake hands that over as text."""
+    words = {"true": True, "false": False}
+    commit = raw.get("commit")
+    if isinstance(commit, str) and commit.lower() in words:
+        return {**raw, "commit": words[commit.lower()]}
+    return dict(raw)
+
+
 def check_keys(root: Path, raw: Mapping[str, Any]) -> None:
     """Refuse unknown or ill-typed keys, all at once, each with the nearest known name."""
     schema = read_yaml(root / SCHEMA_FILE)
-    found = problems(dict(raw), schema)
+    found = problems(_typed(raw), schema)
     if found:
         raise EopError(
             "EOP603",

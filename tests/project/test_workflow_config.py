@@ -39,3 +39,9 @@ def test_every_fault_is_listed_at_once() -> None:
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
     with pytest.raises(EopError, match=r"no config/config.yaml"):
         read_raw(tmp_path)
+
+
+def test_true_as_snakemake_hands_it_over() -> None:
+    assert resolve(ROOT, read_raw(ROOT, {"commit": "true"}), "demo").commit is True
+    with pytest.raises(EopError, match="commit"):
+        check_keys(ROOT, read_raw(ROOT, {"commit": "maybe"}))

@@ -63,6 +63,16 @@ def test_an_edited_trace_is_refused(project: Project) -> None:
     assert event.name in verified.stderr
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_trace_without_its_end_is_refused(project: Project, kept: int) -> None:
+    for event in project.events()[kept:]:
+        event.unlink()
+    done = project.snakemake()
+    assert done.returncode == 7
+    assert "it01_look has left, and the trace does not know" in done.stderr
+    assert len(project.events()) == kept
+
+
 def test_a_missing_data_set_says_where_to_get_it(fresh: Project) -> None:
     done = fresh.snakemake("--config", "dataset=ml-100k")
     assert done.returncode == 6
