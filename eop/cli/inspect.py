@@ -13,7 +13,9 @@ import click
 from eop.cli.common import json_option, open_project, print_json, run_option
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
+from eop.functions.published import published_problems
 from eop.report import leaderboard_json, leaderboard_text, status_json, status_text
+from eop.runtime.trace import Trace
 from eop.runtime.verify import verify as verify_run
 
 
@@ -36,16 +38,22 @@ def status(root: Path, run_name: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def verify(root: Path, run_name: str | None, as_json: bool) -> None:
-    """Derive the run again from its trace and its artifacts, and name all that disagrees."""
+    """Derive the run again from its trace and its artifacts, and name all that disagrees.
+
+    When those agree, the published rows are checked too: entries, notes, weights, split, snapshot.
+    """
     project = open_project(root, run_name)
     findings = verify_run(root, project.run)
+    if not findings:
+        state = Trace(project.trace_dir, project.plan).state()
+        findings = published_problems(project, state)
     if as_json:
         print_json({"run": project.run, "findings": findings})
     elif findings:
         for finding in findings:
             click.echo(finding, err=True)
     else:
-        click.echo(f"{project.run}: the trace, the artifacts and the gates agree")
+        click.echo(f"{project.run}: the trace, the artifacts, the gates and the rows agree")
     if findings:
         sys.exit(int(ExitCode.STATE))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.files import write_json
 from eop.functions import evidence
 from eop.functions.measure import open_sealed
+from eop.functions.published import published_files
 from eop.functions.results import candidates, references
 from eop.knowledge import write_note
 from eop.leaderboard import Cost, Decision, Entry, Scores, write_entry
@@ -30,7 +31,9 @@ def publish(context: Context) -> Path:
         evidence.keep_checkpoints(context.root, result)
         write_note(context.root, entry, result.analysis)
     report = context.work / "rows.json"
-    write_json(report, {"schema": "rows/1", "entries": [result.id for result in results]})
+    entries = [result.id for result in results]
+    files = [ref.to_json() for ref in published_files(context.project, entries)]
+    write_json(report, {"schema": "rows/1", "entries": entries, "files": files})
     return report
 
 

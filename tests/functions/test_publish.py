@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from entry_samples import project as with_schema
 from function_runs import metrics, small
 
-from eop.core.files import write_json
+from eop.core.files import write_bytes, write_json
 from eop.functions import publish, record
 from eop.functions.commit import commit_or_print
 from eop.functions.results import candidates
@@ -32,6 +32,7 @@ def decided(root: Path) -> Small:
     write_json(split / "manifest.json", {"dataset": "toy", "digest": "d" * 64, "files": {}})
     snapshot = {"path": "data/snapshots/abc.tar", "sha256": "a" * 64}
     write_json(run.project.run_dir / "base" / "snapshot.json", snapshot)
+    write_bytes(root / snapshot["path"], b"a snapshot")
     run.to_branches()
     run.branch("p01")
     run.lose("p02")

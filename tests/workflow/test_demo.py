@@ -174,6 +174,28 @@ def test_the_trace_verifies_and_the_branch_is_untouched(demo: tuple[Project, str
     assert "git add" in printed
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"leaderboard/{RUN}-it01-p01/entry.yaml",
+        f"leaderboard/{RUN}-base/model-seed1.safetensors",
+        f"knowledge/notes/{RUN}-it02-p02.md",
+        "data/splits/synthetic/test.parquet",
+    ],
+)
+def test_verify_finds_what_was_published_and_changed(demo: tuple[Project, str], name: str) -> None:
+    project, _ = demo
+    path = project.root / name
+    content = path.read_bytes()
+    path.write_bytes(content + b" ")
+    try:
+        done = project.eop("verify")
+    finally:
+        path.write_bytes(content)
+    assert done.returncode == 7
+    assert name in done.stderr
+
+
 def test_the_report_needs_nothing_else(demo: tuple[Project, str]) -> None:
     project, _ = demo
     page = (project.root / "runs" / RUN / "report.html").read_text()
