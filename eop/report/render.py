@@ -97,4 +97,4 @@ def _text(show: Callable[[Console], None]) -> str:
     console = Console(file=StringIO(), width=width, force_terminal=Console().is_terminal)
     with console.capture() as capture:
         show(console)
-    return capture.get()
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -31,6 +31,10 @@ _STYLES = {
 }
 
 
+_METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validation_ndcg@10"}
+_BESIDE_ID = 56  # what all other columns and their padding take
+
+
 def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
     """Print ``eop.leaderboard.rows``: one table per split, a dash for what was not measured."""
     if frame.empty:
@@ -38,7 +42,7 @@ def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
         return
     for (dataset, split), part in frame.groupby(["dataset", "split"], sort=False):
         title = f"{escape(str(dataset))}, split {str(split)[:8]}: canonical test, NDCG@10 first"
-        console.print(_table(title, part))
+        console.print(_table(title, part, console.width))
     console.print(
         f"{MISSING} not measured.  \N{GREEK CAPITAL LETTER DELTA} is NDCG@10 against the parent on "
         "validation, with its 95 % interval.",
@@ -46,7 +50,8 @@ def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
     )
 
 
-def _table(title: str, part: pd.DataFrame) -> Table:
+def _table(title: str, part: pd.DataFrame, width: int) -> Table:
+    """The rows of one split. An id must stay in one piece to be copied: columns give way to it."""
     table = Table(
         title=title,
         title_justify="left",
@@ -55,17 +60,17 @@ def _table(title: str, part: pd.DataFrame) -> Table:
         pad_edge=False,
         collapse_padding=True,
     )
+    longest = max(map(len, part["entry"]))
+    metrics = _METRICS if longest + _BESIDE_ID <= width else {"NDCG@10": "test_ndcg@10"}
     table.add_column("entry", ratio=1, overflow="fold", min_width=16)
-    for name in ("NDCG@10", "HR@10", "valid."):
+    for name in metrics:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("\N{GREEK CAPITAL LETTER DELTA}", justify="right", no_wrap=True)
     table.add_column("outcome", min_width=9, max_width=12)
     for row in part.to_dict("records"):
         table.add_row(
             _entry_cell(row["title"], row["entry"]),
-            number(row["test_ndcg@10"]),
-            number(row["test_hr@10"]),
-            number(row["validation_ndcg@10"]),
+            *(number(row[column]) for column in metrics.values()),
             _delta_cell(row["delta"], row["low"], row["high"]),
             _outcome_cell(row["outcome"], row["promoted"]),
         )
@@ -132,7 +137,8 @@ def _steps(iteration: IterationView) -> Table:
     table.add_column("branch", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("note", overflow="ellipsis", no_wrap=True, ratio=1)
+    # The one column that wraps: it alone gives way when the terminal is narrow.
+    table.add_column("note", overflow="fold", ratio=1)
     for step in iteration.steps:
         if isinstance(step, GateView):
             note = f"by {step.by}: {step.reason}" if step.reason else (step.by and f"by {step.by}")
