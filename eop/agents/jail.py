@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/sys")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+# Of /proc only the machine's facts and the command's own entry: the command lines and environments
+# of other programs are theirs.
+_PROC = ("self", "cpuinfo", "meminfo", "stat", "sys", "filesystems", "version")
 _ACCELERATORS = ("nvidia*", "dri", "kfd")
 _BWRAP = (
     "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc",
@@ -163,7 +166,9 @@ def _landlock(
                 exit_code=ExitCode.ENVIRONMENT,
             )
     devices = [path for name in _DEVICES if (path := Path("/dev", name)).exists()]
-    options = ["--ro", "/proc"]
+    options = []
+    for name in _PROC:
+        options += ["--ro", f"/proc/{name}"]
     for flag, paths in (("--ro", read), ("--rw", [*devices, *_devices(), *write])):
         for path in paths:
             options += [flag, str(path)]

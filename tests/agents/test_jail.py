@@ -223,3 +223,21 @@ def test_two_candidates_cannot_talk(tmp_path: Path) -> None:
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
         said[who] = done.stdout.split()
     assert said == {"first": ["shared", "denied"], "second": ["none", "denied"]}
+
+
+def test_other_programs_command_lines_are_their_own(tmp_path: Path) -> None:
+    program = tmp_path / "look.py"
+    program.write_text(
+        "import sys\n"
+        "open('/proc/self/cmdline').read()\n"
+        "try:\n"
+        "    print(open(f'/proc/{sys.argv[1]}/cmdline').read())\n"
+        "except OSError:\n"
+        "    print('denied')\n"
+    )
+    jail = Jail(detect())
+    if jail.kind is Level.NONE:
+        pytest.skip("this machine has no jail")
+    argv = jail.wrap([sys.executable, str(program), str(os.getpid())], read=[program])
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "denied"
