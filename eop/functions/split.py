@@ -20,8 +20,9 @@ _SYNTHETIC_SEED = "7"
 
 def require_raw_data(project: Project) -> None:
     """Stop before any job, with the reader's advice, when a data set is not where it should be."""
-    if project.config.dataset != SYNTHETIC and not project.raw_dir.is_dir():
-        make_split(project.root, project.config.dataset, project.config.data_dir)
+    config = project.config
+    if not _is_made(config.dataset, config.data_dir) and not project.raw_dir.is_dir():
+        make_split(project.root, config.dataset, config.data_dir)
 
 
 def make_split(root: Path, dataset: str, source: str) -> None:
@@ -30,10 +31,15 @@ def make_split(root: Path, dataset: str, source: str) -> None:
     Raises ``EopError`` (EOP630) with the reader's own message when the raw data are unusable.
     """
     raw = root / source
-    if dataset == SYNTHETIC and not raw.is_dir():
+    if _is_made(dataset, source) and not raw.is_dir():
         _hstu(root, "synthesize", "--seed", _SYNTHETIC_SEED, "--out", str(raw))
     out = root / "data" / "splits" / dataset
     _hstu(root, "split", "--source", str(raw), "--out", str(out))
+
+
+def _is_made(dataset: str, source: str) -> bool:
+    """Whether the raw data are made on the spot: the synthetic set at its own place, no other."""
+    return dataset == SYNTHETIC and source == f"data/raw/{SYNTHETIC}"
 
 
 def _hstu(root: Path, *arguments: str) -> None:

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Project
 
 
@@ -78,6 +80,13 @@ def test_a_missing_data_set_says_where_to_get_it(fresh: Project) -> None:
     assert done.returncode == 6
     assert "make data DATASET=ml-100k" in done.stderr
     assert "data/raw/ml-100k" in done.stderr
+
+
+def test_a_folder_of_one_s_own_is_not_made_up(fresh: Project, tmp_path: Path) -> None:
+    """`data_dir` without `dataset`, or with a typo: nothing synthetic is written there."""
+    done = fresh.snakemake("--config", f"data_dir={tmp_path / 'mine'}")
+    assert done.returncode == 6
+    assert not (tmp_path / "mine").exists()
 
 
 def test_a_broken_playbook_stops_before_any_job(fresh: Project) -> None:
