@@ -3,8 +3,8 @@
 ``build`` makes a fresh network, ``save`` and ``load`` keep it, ``score_histories`` ranks with it.
 """
 
+from hstu.config import ExperimentConfig, ModelConfig, TrainConfig, read_config
 from hstu.models.checkpoint import load, save
-from hstu.models.config import ExperimentConfig, ModelConfig, TrainConfig, read_config
 from hstu.models.hstu import Hstu, build
 from hstu.models.scoring import History, score_histories
 

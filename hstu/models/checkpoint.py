@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 
+from hstu.config import parse_config
 from hstu.data.errors import HstuError
 from hstu.data.files import read_json, sha256, write_bytes, write_json
-from hstu.models.config import parse_config
 from hstu.models.hstu import Hstu, build
 
 if TYPE_CHECKING:

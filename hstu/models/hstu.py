@@ -9,19 +9,22 @@ token looks to its right, padding never reaches a valid token.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hstu.interventions import AttentionTerms, Intervention, build_interventions
+from hstu.kernels import TIME_BUCKETS, Bias, Relation, attend, time_buckets
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hstu.config import ExperimentConfig, ModelConfig
     from hstu.data.batches import Batch
     from hstu.data.items import Items
-    from hstu.models.config import ExperimentConfig, ModelConfig
 
-_TIME_BUCKETS = 128
-_BUCKET_WIDTH = 0.301
 _NORM_EPS = 1e-6
 _INIT_STD = 0.02
 
@@ -33,57 +36,37 @@ def unit(vectors: Tensor) -> Tensor:
     return scaled
 
 
-def time_buckets(timestamps: Tensor, next_timestamps: Tensor) -> Tensor:
-    """Logarithmic buckets [B, W, W] of the seconds from key j to the moment query i is asked for.
-
-    The difference is taken in int64 and the logarithm in float32, as in the reference: a float64
-    logarithm gives other buckets next to a boundary.
-    """
-    gaps = (next_timestamps[:, :, None] - timestamps[:, None, :]).abs().clamp(min=1)
-    buckets = (gaps.float().log() / _BUCKET_WIDTH).long()
-    return buckets.clamp(max=_TIME_BUCKETS)
-
-
 class Block(nn.Module):
     """One HSTU layer: pointwise SiLU attention with a time and position bias, gated by u."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.heads, self.dqk, self.dv = config.heads, config.dqk, config.dv
-        self.width = config.width
+        self.divisor = config.width
         inner = config.heads * (2 * config.dv + 2 * config.dqk)
         self.uvqk = nn.Parameter(torch.empty(config.dim, inner).normal_(std=_INIT_STD))
-        self.time_bias = nn.Parameter(torch.empty(_TIME_BUCKETS + 1).normal_(std=_INIT_STD))
+        self.time_bias = nn.Parameter(torch.empty(TIME_BUCKETS + 1).normal_(std=_INIT_STD))
         self.position_bias = nn.Parameter(torch.empty(2 * config.width - 1).normal_(std=_INIT_STD))
         self.dropout = nn.Dropout(config.linear_dropout)
         self.out = nn.Linear(config.heads * config.dv, config.dim)
         nn.init.xavier_uniform_(self.out.weight)
 
-    def forward(self, x: Tensor, buckets: Tensor) -> Tensor:
-        """Map tokens ``x`` [B, W, D] to tokens [B, W, D]; ``buckets`` [B, W, W]."""
+    def forward(self, x: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
+        """Map tokens ``x`` [B, W, D] to tokens [B, W, D]."""
         batch, width, _ = x.shape
         normed = functional.layer_norm(x, x.shape[-1:], eps=_NORM_EPS)
         sizes = [self.heads * size for size in (self.dv, self.dv, self.dqk, self.dqk)]
         u, v, q, k = torch.split(functional.silu(normed @ self.uvqk), sizes, dim=-1)
-        q, k, v = (part.view(batch, width, self.heads, -1).transpose(1, 2) for part in (q, k, v))
-
-        scores = q @ k.transpose(-1, -2) + self.bias(buckets)[:, None]  # [B, H, W, W]
-        # The divisor is N, never the width of this batch: a user's output has no batch mates.
-        attention = functional.silu(scores).tril()
-        mixed = (
-            (attention @ (v / self.width)).transpose(1, 2).reshape(batch, width, -1)
-        )  # [B, W, H * dv]
+        q, k, v = (part.view(batch, width, self.heads, -1) for part in (q, k, v))
+        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
         gated = u * functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
         added: Tensor = self.out(self.dropout(gated))
         return x + added
 
-    def bias(self, buckets: Tensor) -> Tensor:
-        """The relative bias [B, W, W] of query i and key j, shared by the heads."""
-        width = buckets.shape[-1]
-        place = torch.arange(width, device=buckets.device)
-        offset = self.width - 1 + place[None, :] - place[:, None]
-        by_time = self.time_bias.index_select(0, buckets.flatten()).view(buckets.shape)
-        return by_time + self.position_bias[offset]
+    @property
+    def bias(self) -> Bias:
+        """The relative bias."""
+        return Bias(self.time_bias, self.position_bias)
 
 
 class Hstu(nn.Module):
@@ -103,11 +86,17 @@ class Hstu(nn.Module):
         self.blocks = nn.ModuleList(Block(model) for _ in range(model.blocks))
         genres = torch.as_tensor(items.genres, dtype=torch.float32)  # [X, G]
         self.register_buffer("item_genres", functional.pad(genres, (0, 0, 1, 0)), persistent=False)
+        self.interventions = build_interventions(config, items)
 
     @property
     def device(self) -> torch.device:
         """Where the parameters live."""
         return self.positions.device
+
+    @property
+    def changes(self) -> Iterator[Intervention]:
+        """The interventions that are on, in their order."""
+        return cast("Iterator[Intervention]", iter(self.interventions.values()))
 
     def embed_items(self, ids: Tensor) -> Tensor:
         """Item vectors [..., D] of item indices: what a history is made of and a target is."""
@@ -120,21 +109,49 @@ class Hstu(nn.Module):
 
     def embed_inputs(self, batch: Batch) -> Tensor:
         """Tokens [B, W, D]: scaled item vectors plus positions, zero in padding."""
-        x = self.embed_items(batch.items) * self.config.model.dim**0.5
+        x = self.embed_items(batch.items)
+        for change in self.changes:
+            x = change.items(x, batch)
+        x = x * self.config.model.dim**0.5
         x = x + self.positions[: batch.width]
-        dropped: Tensor = self.dropout(x)
-        return dropped * batch.valid[..., None]
+        x = self.dropout(x)
+        for change in self.changes:
+            x = change.inputs(x, batch)
+        return x * batch.valid[..., None]
 
     def encode(self, batch: Batch) -> Tensor:
         """Unit vectors [B, W, D]; position t has seen events 0..t and the time of the next one."""
         x = self.embed_inputs(batch)
         buckets = time_buckets(batch.timestamps, batch.next_timestamps)
-        for block in self.blocks:
-            x = block(x, buckets)
+        relation = Relation(buckets, batch.lengths)
+        for number, block in enumerate(self.blocks):
+            x = block(x, relation, self._terms(batch, number))
+        for change in self.changes:
+            x = change.outputs(x, batch)
         return unit(x * batch.valid[..., None])
 
+    def _terms(self, batch: Batch, block: int) -> AttentionTerms:
+        found = [terms for c in self.changes if (terms := c.attention(batch, block)) is not None]
+        added, factor = None, None
+        for terms in found:
+            if terms.added is not None:
+                added = terms.added if added is None else added + terms.added
+            if terms.factor is not None:
+                factor = terms.factor if factor is None else factor * terms.factor
+        return AttentionTerms(added, factor)
+
     def query(self, batch: Batch) -> Tensor:
-        """The user's vector [B, D] at the request: the output of the last event."""
+        """The user's vector [B, D] at the request: the output of the last event.
+
+        With views, it is the direction of the sum of theirs.
+        """
+        views = [batch]
+        for change in self.changes:
+            views = [wider for view in views for wider in change.views(view)]
+        queries = [self._last(view) for view in views]
+        return queries[0] if len(queries) == 1 else unit(torch.stack(queries).sum(0))
+
+    def _last(self, batch: Batch) -> Tensor:
         encoded = self.encode(batch)
         rows = torch.arange(len(batch.lengths), device=encoded.device)
         return encoded[rows, batch.lengths - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import sha256, write_bytes
 from hstu.data.items import Items
 from hstu.models import Hstu, build, save
-from hstu.training.objective import draw_negatives, make_optimizer, training_loss
+from hstu.training.objective import draw_negatives, make_optimizer, token_weights, training_loss
 from hstu.training.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hstu.models import ExperimentConfig
+    from torch import Tensor
+
+    from hstu.config import ExperimentConfig
 
 # Users of like length share a forward pass, which halves the padding of a batch.
 _LENGTH_GROUPS = 4
@@ -87,11 +90,14 @@ class _Run:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
-        order = torch.randperm(len(self.rows), generator=generator)
+        rows = self.rows
+        for change in self.model.changes:
+            rows = change.rows(rows, generator)
+        order = torch.randperm(len(rows), generator=generator)
         total, tokens = 0.0, 0
         for users in torch.split(order, self.model.config.train.batch_users):
-            loss, count = self.step(users.tolist(), generator)
-            if not torch.isfinite(torch.tensor(loss)):
+            loss, count = self.step(rows, users.tolist(), generator)
+            if not math.isfinite(loss):
                 raise HstuError(
                     f"the loss is {loss} in epoch {epoch}",
                     where="training",
@@ -101,21 +107,34 @@ class _Run:
             total, tokens = total + loss, tokens + count
         return EpochResult(epoch, total / tokens, tokens, time.perf_counter() - started)
 
-    def step(self, users: list[int], generator: torch.Generator) -> tuple[float, int]:
-        """One optimiser step on the tokens' mean loss; return their summed loss and number."""
-        groups = self.rows.groups(users, _LENGTH_GROUPS)
-        tokens = sum(int(group.inputs.lengths.sum()) for group in groups)
-        draws = self.model.config.train.negatives
-        device = self.model.device
+    def step(
+        self, rows: TrainingRows, users: list[int], generator: torch.Generator
+    ) -> tuple[float, int]:
+        """One optimiser step on the weighted mean loss; return the tokens' summed loss and number.
+
+        The mean is over the tokens of the whole batch, whatever groups they are computed in.
+        """
+        draws, device = self.model.config.train.negatives, self.model.device
+        losses, weights = [], []
         self.optimizer.zero_grad()
-        total = 0.0
-        for group in groups:
-            negatives = draw_negatives(group, self.items, draws, generator)
-            loss = training_loss(self.model, group.to(device), negatives.to(device)).sum()
-            torch.autograd.backward(loss / tokens)
-            total += loss.item()
+        for group in rows.groups(users, _LENGTH_GROUPS):
+            negatives = draw_negatives(group, self.items, draws, generator).to(device)
+            batch = group.to(device)
+            losses.append(training_loss(self.model, batch, negatives))
+            weights.append(token_weights(self.model, batch, losses[-1]))
+        loss = torch.cat(losses)
+        torch.autograd.backward(_mean(loss, weights))
         self.optimizer.step()
-        return total, tokens
+        return float(loss.detach().sum()), len(loss)
+
+
+def _mean(losses: Tensor, weights: list[Tensor | None]) -> Tensor:
+    """Mean of ``losses`` [T], weighted by the groups' ``weights`` where interventions set them."""
+    set_weights = [part for part in weights if part is not None]
+    if not set_weights:
+        return losses.sum() / len(losses)
+    weight = torch.cat(set_weights)
+    return (weight * losses).sum() / weight.sum()
 
 
 def _device() -> torch.device:

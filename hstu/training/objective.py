@@ -1,6 +1,6 @@
 """What training minimises, and with what.
 
-Preflight measures a changed model through these three functions, so their signatures are fixed.
+Preflight measures a changed model through these functions, so their signatures are fixed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from hstu.models.hstu import unit
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from hstu.config import TrainConfig
     from hstu.data.batches import TrainingBatch
-    from hstu.models import Hstu, TrainConfig
+    from hstu.models import Hstu
 
 _ADAM_EPS = 1e-8
 
@@ -44,6 +45,16 @@ def training_loss(model: Hstu, batch: TrainingBatch, negatives: Tensor) -> Tenso
         negatives,
         temperature=model.config.model.temperature,
     )
+
+
+def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor | None:
+    """Weights [T] of the supervised tokens' ``losses`` [T]; ``None`` when all weigh the same."""
+    product = None
+    for change in model.changes:
+        weights = change.token_weights(losses.detach(), batch)
+        if weights is not None:
+            product = weights if product is None else product * weights
+    return product
 
 
 def make_optimizer(model: Hstu, config: TrainConfig) -> torch.optim.Optimizer:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from small import config_data
 
+from hstu.config import parse_config, read_config
 from hstu.data.errors import ExitCode, HstuError
-from hstu.models.config import parse_config, read_config
 
 SHIPPED = sorted((Path(__file__).parents[2] / "config" / "experiments").glob("*.yaml"))
 

@@ -12,8 +12,8 @@ import torch
 
 from hstu.data.batches import Batch, TrainingBatch
 from hstu.data.items import Items
+from hstu.kernels import relative_bias, time_buckets
 from hstu.models import ExperimentConfig, Hstu, ModelConfig, TrainConfig, build
-from hstu.models.hstu import time_buckets
 from hstu.training import training_loss
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "parity"
@@ -120,7 +120,9 @@ def test_forward_agrees(case: Case) -> None:
         query = model.query(inputs)
         scores = model.score_corpus(query)
         embedded = model.embed_inputs(inputs)
-        bias = model.blocks[0].bias(time_buckets(inputs.timestamps, inputs.next_timestamps))
+        bias = relative_bias(
+            model.blocks[0].bias, time_buckets(inputs.timestamps, inputs.next_timestamps)
+        )
     for ours, name in [
         (embedded, "preproc_out"),
         (bias, "bias.block0"),

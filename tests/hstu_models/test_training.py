@@ -14,12 +14,12 @@ import torch
 import yaml
 from small import config_data, make_split
 
+from hstu.config import parse_config
 from hstu.data.batches import History, TrainingRows
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.items import Items
 from hstu.data.split import read_events
 from hstu.models import load, score_histories
-from hstu.models.config import parse_config
 from hstu.training import train
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-import hstu.models.hstu as pristine
+import hstu.kernels.attention
+import hstu.models.hstu
 from hstu.data.readers import read_source
 from hstu.data.split import SplitOptions, write_split
 from hstu.data.synthetic import Shape, synthesize
@@ -23,12 +24,25 @@ def make_split(folder: Path) -> Path:
 
 
 def model_with(*edits: tuple[str, str]) -> ModuleType:
-    """The model's module with (find, replacement) edits; its ``build`` makes that model."""
-    source = Path(pristine.__file__).read_text()
+    """The model's module with (find, replacement) edits; its ``build`` makes that model.
+
+    An edit is made where its text stands: in the model's source or in that of its attention.
+    """
+    attention = Path(hstu.kernels.attention.__file__).read_text()
+    model = Path(hstu.models.hstu.__file__).read_text()
     for find, replacement in edits:
-        assert source.count(find) == 1, f"{find!r} occurs {source.count(find)} times"
-        source = source.replace(find, replacement)
-    module = ModuleType("edited_hstu")
-    code = compile(source, "edited_hstu.py", "exec", dont_inherit=True)
+        places = (attention + model).count(find)
+        assert places == 1, f"{find!r} occurs {places} times"
+        attention, model = (text.replace(find, replacement) for text in (attention, model))
+    edited = _module("edited_attention", attention)
+    module = _module("edited_hstu", model)
+    module.__dict__["attend"] = edited.attend
+    return module
+
+
+def _module(name: str, source: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__["__name__"] = name
+    code = compile(source, f"{name}.py", "exec", dont_inherit=True)
     exec(code, module.__dict__)
     return module

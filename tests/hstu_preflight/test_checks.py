@@ -25,7 +25,7 @@ HONEST = [
 _DROPOUT = "        self.dropout = nn.Dropout(model.input_dropout)\n"
 _ROWS = "        rows: Tensor = self.items(ids)\n"
 _INPUTS = "        x = self.embed_inputs(batch)\n"
-_ATTENTION = "functional.silu(scores).tril()"
+_ATTENTION = "    attention = functional.silu(scores)\n"
 _OUTPUT = "unit(x * batch.valid[..., None])"
 
 FAULTS = {
@@ -34,14 +34,14 @@ FAULTS = {
         _INPUTS,
         _INPUTS + "        x = x + x.mean(1, keepdim=True)\n",
     ),
-    "softmax before the mask": ("I1", _ATTENTION, "scores.softmax(-1).tril()"),
-    "mask one too wide": ("I1", _ATTENTION, "functional.silu(scores).tril(1)"),
+    "softmax before the mask": ("I1", _ATTENTION, "    attention = scores.softmax(-1)\n"),
+    "mask one too wide": ("I1", "attention.tril() @", "attention.tril(1) @"),
     "unused parameter": (
         "I4",
         _DROPOUT,
         _DROPOUT + "        self.unused = nn.Parameter(torch.ones(3))\n",
     ),
-    "detached bias": ("I4", "self.time_bias.index_select", "self.time_bias.detach().index_select"),
+    "detached bias": ("I4", "bias.time.index_select", "bias.time.detach().index_select"),
     "feature in the positives": (
         "I5",
         _ROWS,
@@ -65,7 +65,7 @@ FAULTS = {
         "self.dropout(x)\n",
         "x * torch.empty_like(x).bernoulli_(0.9, generator=NOISE)\n",
     ),
-    "divided by the batch's width": ("I7", "(v / self.width)", "(v / width)"),
+    "divided by the batch's width": ("I7", "(v / divisor)", "(v / width)"),
     "centred over the batch": ("I7", _OUTPUT, "unit((x - x.mean(0)) * batch.valid[..., None])"),
     "query from the last column": ("I7", "encoded[rows, batch.lengths - 1]", "encoded[:, -1]"),
     "not a number": ("I7", _OUTPUT, "unit(x / 0 * batch.valid[..., None])"),

@@ -144,7 +144,7 @@ def test_the_second_turn_builds_on_the_champion_and_knows_what_was_tried(
     prompt = next(work.rglob("prompt.md")).read_text()
     assert "What was tried before" in prompt
     assert "Half the dropout" in prompt
-    assert "genre_alpha" in (work / "base/hstu/models/config.py").read_text()
+    assert "genre_alpha" in (work / "base/hstu/config/model.py").read_text()
 
 
 def test_no_agent_was_given_a_test_number(demo: tuple[Project, str]) -> None:
