@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hstu.data.errors import ExitCode, HstuError
 from hstu.interventions import AttentionTerms, Intervention, build_interventions
 from hstu.kernels import TIME_BUCKETS, Bias, Relation, attend, time_buckets
+from hstu.models.sasrec import SasrecBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,20 +50,29 @@ class Block(nn.Module):
         self.time_bias = nn.Parameter(torch.empty(TIME_BUCKETS + 1).normal_(std=_INIT_STD))
         self.position_bias = nn.Parameter(torch.empty(2 * config.width - 1).normal_(std=_INIT_STD))
         self.dropout = nn.Dropout(config.linear_dropout)
-        self.out = nn.Linear(config.heads * config.dv, config.dim)
+        self.concat_ua = config.concat_ua
+        parts = 3 if config.concat_ua else 1
+        self.out = nn.Linear(parts * config.heads * config.dv, config.dim)
         nn.init.xavier_uniform_(self.out.weight)
 
     def forward(self, x: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
         """Map tokens ``x`` [B, W, D] to tokens [B, W, D]."""
-        batch, width, _ = x.shape
+        u, v, q, k = self.project(x)
+        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
+        normed = functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
+        gated = u * normed
+        if self.concat_ua:
+            gated = torch.cat([u, normed, gated], dim=-1)
+        added: Tensor = self.out(self.dropout(gated))
+        return x + added
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Gate u [B, W, H * dv], values v [B, W, H, dv], queries q and keys k [B, W, H, dqk]."""
         normed = functional.layer_norm(x, x.shape[-1:], eps=_NORM_EPS)
         sizes = [self.heads * size for size in (self.dv, self.dv, self.dqk, self.dqk)]
         u, v, q, k = torch.split(functional.silu(normed @ self.uvqk), sizes, dim=-1)
-        q, k, v = (part.view(batch, width, self.heads, -1) for part in (q, k, v))
-        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
-        gated = u * functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
-        added: Tensor = self.out(self.dropout(gated))
-        return x + added
+        v, q, k = (part.view(*x.shape[:2], self.heads, -1) for part in (v, q, k))
+        return u, v, q, k
 
     @property
     def bias(self) -> Bias:
@@ -81,12 +92,15 @@ class Hstu(nn.Module):
         self.items = nn.Embedding(len(items.ids) + 1, model.dim)
         nn.init.trunc_normal_(self.items.weight, std=_INIT_STD, a=-2 * _INIT_STD, b=2 * _INIT_STD)
         self.positions = nn.Parameter(torch.empty(model.width, model.dim))
-        nn.init.xavier_normal_(self.positions)
+        _init_positions(self.positions, model)
         self.dropout = nn.Dropout(model.input_dropout)
-        self.blocks = nn.ModuleList(Block(model) for _ in range(model.blocks))
+        block = SasrecBlock if model.encoder == "sasrec" else Block
+        self.blocks = nn.ModuleList(block(model) for _ in range(model.blocks))
         genres = torch.as_tensor(items.genres, dtype=torch.float32)  # [X, G]
         self.register_buffer("item_genres", functional.pad(genres, (0, 0, 1, 0)), persistent=False)
         self.interventions = build_interventions(config, items)
+        if model.encoder == "sasrec":
+            _refuse_attention_terms(self.interventions)
 
     @property
     def device(self) -> torch.device:
@@ -159,6 +173,27 @@ class Hstu(nn.Module):
     def score_corpus(self, queries: Tensor) -> Tensor:
         """Cosine [B, X] of each query [B, D] with each item; column x is item index x + 1."""
         return queries @ unit(self.item_table()[1:]).T
+
+
+def _init_positions(positions: Tensor, model: ModelConfig) -> None:
+    """The reference draws them for every encoder, and HSTU then draws its own."""
+    if model.encoder == "sasrec":
+        std = model.dim**-0.5
+        nn.init.trunc_normal_(positions, std=std, a=-2 * std, b=2 * std)
+    else:
+        nn.init.xavier_normal_(positions)
+
+
+def _refuse_attention_terms(interventions: nn.ModuleDict) -> None:
+    """Raise ``HstuError`` for an intervention that SASRec's layers would silently ignore."""
+    for name, change in interventions.items():
+        if type(cast("Intervention", change)).attention is not Intervention.attention:
+            raise HstuError(
+                "it changes HSTU's attention, which encoder sasrec does not have",
+                where=f"interventions.{name}",
+                hint="remove it, or set model.encoder to hstu",
+                exit_code=ExitCode.CONFIG,
+            )
 
 
 def build(config: ExperimentConfig, items: Items) -> Hstu:
