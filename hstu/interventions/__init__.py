@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from hstu.interventions.base import AttentionTerms, Intervention
+from hstu.interventions.film import Film
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AttentionTerms", "Intervention", "build_interventions"]
 
-_MODULES: Mapping[str, type[Intervention]] = {}
+_MODULES: Mapping[str, type[Intervention]] = {
+    "film": Film,
+}
 
 
 def build_interventions(config: ExperimentConfig, items: Items) -> nn.ModuleDict:

@@ -34,8 +34,11 @@ class Intervention(nn.Module):
         """Vectors [B, W, D] of the history's items, before scaling, positions and dropout."""
         return vectors
 
-    def inputs(self, x: Tensor, batch: Batch) -> Tensor:
-        """Tokens [B, W, D] before the first block, after dropout. Padding is zeroed afterwards."""
+    def inputs(self, x: Tensor, items: Tensor, batch: Batch) -> Tensor:
+        """Tokens [B, W, D] before the first block, after dropout. Padding is zeroed afterwards.
+
+        ``items`` [B, W, D] are the history's vectors that the tokens were made of.
+        """
         return x
 
     def attention(self, batch: Batch, block: int) -> AttentionTerms | None:

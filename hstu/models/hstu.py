@@ -126,11 +126,11 @@ class Hstu(nn.Module):
         x = self.embed_items(batch.items)
         for change in self.changes:
             x = change.items(x, batch)
-        x = x * self.config.model.dim**0.5
+        items, x = x, x * self.config.model.dim**0.5
         x = x + self.positions[: batch.width]
         x = self.dropout(x)
         for change in self.changes:
-            x = change.inputs(x, batch)
+            x = change.inputs(x, items, batch)
         return x * batch.valid[..., None]
 
     def encode(self, batch: Batch) -> Tensor:
