@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hstu.data.items import Items
+
+_COLUMNS = ["user_id", "item_id", "timestamp"]
 
 
 class History(NamedTuple):
@@ -111,21 +114,24 @@ class TrainingRows:
         return len(self.histories)
 
     @classmethod
-    def read(cls, data: Path, items: Items, *, history_length: int) -> TrainingRows:
-        """Read ``data/train.parquet`` (user_id, item_id, timestamp; stable time order per user).
+    def read(
+        cls, data: Path, items: Items, *, history_length: int, parts: Sequence[str] = ("train",)
+    ) -> TrainingRows:
+        """Read ``data/<part>.parquet`` (user_id, item_id, timestamp; stable time order per user).
 
-        A user with a single training event has nothing to predict and no row.
+        The parts follow each other in time. A user with a single event has nothing to predict and
+        no row.
         """
-        path = data / "train.parquet"
-        table = read_table(path, ["user_id", "item_id", "timestamp"])
-        users, ids, stamps = (table.column(name).to_numpy() for name in table.column_names)
+        paths = [data / f"{part}.parquet" for part in parts]
+        table = pa.concat_tables([read_table(path, _COLUMNS) for path in paths])
+        users, ids, stamps = (table.column(name).to_numpy() for name in _COLUMNS)
         order = np.argsort(users, kind="stable")
         index, stamps = items.index(ids[order]), stamps[order].astype(np.int64)
         bounds = np.flatnonzero(np.diff(users[order])) + 1
         spans = zip([0, *bounds], [*bounds - 1, len(order) - 1], strict=True)
         kept = [(start, last) for start, last in spans if last > start]
         if not kept:
-            raise HstuError("no user has two training events", where=str(path))
+            raise HstuError("no user has two training events", where=str(paths[0]))
         histories = [History(index[a:b], stamps[a:b], int(stamps[b])) for a, b in kept]
         return cls(histories, index[[last for _, last in kept]], history_length)
 

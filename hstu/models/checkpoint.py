@@ -37,10 +37,12 @@ def save(
     seed: int,
     threads: int,
     data: dict[str, str],
+    start: str | None = None,
 ) -> None:
     """Write the weights, then the side-car that vouches for them.
 
-    ``data`` maps the names of the training files to their digests.
+    ``data`` maps the names of the training files to their digests; ``start`` is the digest of the
+    weights that training began with, ``None`` for fresh ones.
     """
     weights = directory / _WEIGHTS
     state = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
@@ -54,6 +56,7 @@ def save(
         "threads": threads,
         "torch": str(torch.__version__),
         "data": data,
+        "start": start,
     }
     write_json(directory / _SIDE_CAR, side_car)
 
@@ -64,19 +67,10 @@ def load(directory: Path, items: Items) -> Hstu:
     Raises ``HstuError`` when a file is missing or altered, when the checkpoint was made for
     another corpus, or when its tensors do not fit this code.
     """
-    path = directory / _SIDE_CAR
-    side_car = read_json(path)
-    if side_car.get("schema") != SCHEMA:
-        raise HstuError(f"not a checkpoint of schema {SCHEMA}", where=str(path))
-    if side_car["corpus"] != corpus_digest(items):
-        raise HstuError(
-            "the checkpoint was trained on another list of items",
-            where=str(path),
-            hint="evaluate it with the items.parquet that it was trained with",
-        )
+    side_car = _side_car(directory, items)
     weights = directory / _WEIGHTS
-    _verify(weights, side_car["model"])
-    model = build(parse_config(side_car["config"], source=str(path)), items)
+    source = str(directory / _SIDE_CAR)
+    model = build(parse_config(side_car["config"], source=source), items)
     try:
         model.load_state_dict(load_file(weights))
     except RuntimeError as error:
@@ -86,6 +80,52 @@ def load(directory: Path, items: Items) -> Hstu:
             hint="load the checkpoint with the code (snapshot and patch) that trained it",
         ) from error
     return model.eval()
+
+
+def start_from(model: Hstu, directory: Path, items: Items) -> str:
+    """Give ``model`` the weights of a checkpoint; return their digest.
+
+    Parameters of interventions that the checkpoint does not have stay as they are. Raises
+    ``HstuError`` as ``load`` does, and for any other difference in the tensors' names or shapes.
+    """
+    side_car = _side_car(directory, items)
+    state, own = load_file(directory / _WEIGHTS), model.state_dict()
+    problems = [f"{name} is in the checkpoint only" for name in state.keys() - own.keys()]
+    problems += [
+        f"{name} is missing"
+        for name in own.keys() - state.keys()
+        if not name.startswith("interventions.")
+    ]
+    problems += [
+        f"{name} is {tuple(state[name].shape)}, the config asks for {tuple(own[name].shape)}"
+        for name in own.keys() & state.keys()
+        if own[name].shape != state[name].shape
+    ]
+    if problems:
+        raise HstuError(
+            f"the weights do not fit this experiment: {'; '.join(sorted(problems))}",
+            where=str(directory / _WEIGHTS),
+            hint="keep the model section and the interventions of the checkpoint's config",
+        )
+    model.load_state_dict(own | state)
+    digest: str = side_car["model"]["sha256"]
+    return digest
+
+
+def _side_car(directory: Path, items: Items) -> dict[str, Any]:
+    """The side-car of a checkpoint for this corpus whose weights are those that it describes."""
+    path = directory / _SIDE_CAR
+    side_car = read_json(path)
+    if side_car.get("schema") != SCHEMA:
+        raise HstuError(f"not a checkpoint of schema {SCHEMA}", where=str(path))
+    if side_car["corpus"] != corpus_digest(items):
+        raise HstuError(
+            "the checkpoint was trained on another list of items",
+            where=str(path),
+            hint="use it with the items.parquet that it was trained with",
+        )
+    _verify(directory / _WEIGHTS, side_car["model"])
+    return side_car
 
 
 def _verify(weights: Path, recorded: dict[str, Any]) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
+from typing import Any, get_args
 
 import click
 
 from hstu.models import read_config
+from hstu.training.device import DeviceName
 from hstu.training.loop import train
+
+_INTERRUPTED = 130
 
 
 @click.command("train")
@@ -31,27 +37,60 @@ from hstu.training.loop import train
     help="Checkpoint folder, one for each --seed.",
 )
 @click.option(
+    "--recipe",
+    "recipes",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="What differs from the config, config/recipes/*.yaml; later ones win.",
+)
+@click.option(
+    "--include-validation",
+    is_flag=True,
+    help="Train on validation.parquet too: all but the last event, after a selection.",
+)
+@click.option(
+    "--from",
+    "start",
+    type=click.Path(path_type=Path),
+    help="Checkpoint folder whose weights training begins with (fine-tuning).",
+)
+@click.option(
+    "--device", type=click.Choice(get_args(DeviceName)), default="auto", show_default=True
+)
+@click.option(
     "--snapshot-every",
     type=click.IntRange(min=1),
-    default=5,
+    default=1,
     show_default=True,
-    help="Epochs between snapshots; a killed run goes on from the last one.",
+    help="Epochs between snapshots; an interrupted run goes on from the last one.",
 )
 def train_command(
     config: Path,
-    data: Path,
+    recipes: tuple[Path, ...],
     seeds: tuple[int, ...],
-    threads: int,
     outs: tuple[Path, ...],
-    snapshot_every: int,
+    **options: Any,
 ) -> None:
     """Train a model per seed and leave its checkpoint and loss curve in OUT.
 
-    Example: python -m hstu train --config config/experiments/synthetic.yaml
+    Ctrl-C or a SIGTERM keeps the epochs that are complete; the same command goes on from there.
+
+    Example: hstu train --config config/experiments/synthetic.yaml
     --data data/splits/synthetic --seed 1 --threads 1 --out /tmp/model
     """
     if len(seeds) != len(outs):
         raise click.UsageError(f"{len(seeds)} --seed but {len(outs)} --out: give one for each")
-    experiment = read_config(config)
-    for seed, out in zip(seeds, outs, strict=True):
-        train(experiment, data, out, seed=seed, threads=threads, snapshot_every=snapshot_every)
+    experiment = read_config(config, recipes) if recipes else read_config(config)
+    signal.signal(signal.SIGTERM, _interrupt)
+    for place, (seed, out) in enumerate(zip(seeds, outs, strict=True)):
+        try:
+            train(experiment, out=out, seed=seed, **options)
+        except KeyboardInterrupt:
+            left = zip(seeds[place:], outs[place:], strict=True)
+            pairs = " ".join(f"--seed {seed} --out {out}" for seed, out in left)
+            click.echo(f"to go on, run the same command with {pairs}", err=True)
+            sys.exit(_INTERRUPTED)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

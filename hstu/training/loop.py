@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
 from hstu.data.batches import TrainingRows
 from hstu.data.errors import ExitCode, HstuError
-from hstu.data.files import sha256, write_bytes
+from hstu.data.files import sha256
 from hstu.data.items import Items
-from hstu.models import Hstu, build, save
-from hstu.training.objective import draw_negatives, make_optimizer, token_weights, training_loss
+from hstu.models import Hstu, build, save, start_from
+from hstu.training.curve import EpochResult, write_curve
+from hstu.training.device import choose_device
+from hstu.training.objective import NextItem, Objective, Step, make_optimizer
+from hstu.training.progress import Reporter, reporter
 from hstu.training.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torch import Tensor
-
     from hstu.config import ExperimentConfig
-
-# Users of like length share a forward pass, which halves the padding of a batch.
-_LENGTH_GROUPS = 4
-
-
-class EpochResult(NamedTuple):
-    """One row of ``curve.tsv``: mean loss of a token, supervised tokens, wall seconds."""
-
-    epoch: int
-    loss: float
-    tokens: int
-    seconds: float
+    from hstu.training.device import DeviceName
 
 
 def train(
@@ -43,111 +33,128 @@ def train(
     data: Path,
     out: Path,
     *,
-    seed: int,
-    threads: int,
-    snapshot_every: int = 5,
+    seed: int = 1,
+    threads: int = 1,
+    include_validation: bool = False,
+    start: Path | None = None,
+    device: DeviceName = "auto",
+    snapshot_every: int = 1,
+    progress: Reporter | None = None,
 ) -> Hstu:
     """Train on ``data/train.parquet`` and ``data/items.parquet``; leave a checkpoint in ``out``.
 
-    Writes ``model.safetensors``, ``checkpoint.json`` and ``curve.tsv``. Equal config, data, seed
-    and threads give equal weights. An interrupted run continues from its last snapshot and ends
-    with the same weights. Raises ``HstuError`` when the loss is not finite.
+    Writes ``model.safetensors``, ``checkpoint.json`` and ``curve.tsv``. Equal arguments and data
+    give equal weights. An interrupted run leaves ``snapshot.pt``, and the same call goes on from it
+    and ends with the same weights.
+
+    ``include_validation`` adds ``data/validation.parquet``: all but each user's last event, for
+    the training that follows a selection. ``start`` is the folder of a checkpoint whose weights
+    the network begins with; the optimiser and the count of epochs begin anew. ``snapshot_every``
+    is in epochs. Without ``progress`` the run shows itself on stderr.
+
+    Raises ``HstuError`` when data or checkpoint cannot be used, or the loss is not finite.
+
+    Example::
+
+        config = read_config(Path("config/experiments/synthetic.yaml"))
+        model = train(config, Path("data/splits/synthetic"), Path("model"), seed=1)
     """
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    digests = {name: sha256(data / name) for name in ("train.parquet", "items.parquet")}
+    parts = ("train", "validation") if include_validation else ("train",)
     items = Items.read(data / "items.parquet")
-    rows = TrainingRows.read(data, items, history_length=config.model.history_length)
+    rows = TrainingRows.read(data, items, history_length=config.model.history_length, parts=parts)
+    files = [f"{part}.parquet" for part in (*parts, "items")]
+    digests = {name: sha256(data / name) for name in files}
 
     torch.manual_seed(seed)
-    model = build(config, items).to(_device())
-    run = _Run(model, make_optimizer(model, config.train), rows, len(items), seed)
-    identity = {"config": config.to_json(), "data": digests, "seed": seed, "threads": threads}
-    snapshot = Snapshot(out / "snapshot.pt", identity)
-    curve = [EpochResult(*row) for row in snapshot.restore(model, run.optimizer)]
-    for epoch in range(len(curve) + 1, config.train.epochs + 1):
-        curve.append(run.epoch(epoch))
-        _report(curve[-1], config.train.epochs)
-        _write_curve(out / "curve.tsv", curve)
-        if epoch % snapshot_every == 0 and epoch < config.train.epochs:
-            snapshot.save(model, run.optimizer, curve)
-    save(out, model, items, seed=seed, threads=threads, data=digests)
+    model = build(config, items).to(choose_device(device))
+    started_from = None if start is None else start_from(model, start, items)
+    identity = {
+        "config": config.to_json(),
+        "data": digests,
+        "seed": seed,
+        "threads": threads,
+        "device": model.device.type,
+        "start": started_from,
+    }
+    trainer = Trainer(model, make_optimizer(model, config.train), NextItem(len(items)), seed)
+    with progress or reporter(config.train.epochs) as shown:
+        snapshot = Snapshot(out / "snapshot.pt", identity)
+        trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
+    save(out, model, items, seed=seed, threads=threads, data=digests, start=started_from)
     snapshot.remove()
     return model
 
 
 @dataclass(frozen=True)
-class _Run:
+class Trainer:
+    """A network and how it is trained."""
+
     model: Hstu
     optimizer: torch.optim.Optimizer
-    rows: TrainingRows
-    items: int
+    objective: Objective
     seed: int
 
-    def epoch(self, epoch: int) -> EpochResult:
+    def run(
+        self, rows: TrainingRows, curve_path: Path, snapshot: Snapshot, every: int, shown: Reporter
+    ) -> None:
+        """All epochs that ``snapshot`` has not seen; it is saved after each ``every`` of them."""
+        epochs = self.model.config.train.epochs
+        curve = snapshot.restore(self.model, self.optimizer, shown.note)
+        kept = len(curve)
+        try:
+            for epoch in range(len(curve) + 1, epochs + 1):
+                curve.append(self.epoch(epoch, rows, shown))
+                write_curve(curve_path, curve)
+                if epoch % every == 0:
+                    snapshot.save(self.model, self.optimizer, curve)
+                    kept = epoch
+                shown.epoch(curve[-1], epochs)
+        except KeyboardInterrupt:
+            shown.note(f"interrupted: {kept} of {epochs} epochs are kept in {snapshot.path}")
+            raise
+
+    def epoch(self, epoch: int, rows: TrainingRows, shown: Reporter) -> EpochResult:
         """One pass over the users. Its randomness depends on seed and epoch alone."""
-        started = time.perf_counter()
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
-        rows = self.rows
         for change in self.model.changes:
             rows = change.rows(rows, generator)
         order = torch.randperm(len(rows), generator=generator)
-        total, tokens = 0.0, 0
-        for users in torch.split(order, self.model.config.train.batch_users):
-            loss, count = self.step(rows, users.tolist(), generator)
-            if not math.isfinite(loss):
-                raise HstuError(
-                    f"the loss is {loss} in epoch {epoch}",
-                    where="training",
-                    hint="lower train.learning_rate, or look for a division by zero in the model",
-                    exit_code=ExitCode.FAILURE,
-                )
-            total, tokens = total + loss, tokens + count
-        return EpochResult(epoch, total / tokens, tokens, time.perf_counter() - started)
-
-    def step(
-        self, rows: TrainingRows, users: list[int], generator: torch.Generator
-    ) -> tuple[float, int]:
-        """One optimiser step on the weighted mean loss; return the tokens' summed loss and number.
-
-        The mean is over the tokens of the whole batch, whatever groups they are computed in.
-        """
-        draws, device = self.model.config.train.negatives, self.model.device
-        losses, weights = [], []
-        self.optimizer.zero_grad()
-        for group in rows.groups(users, _LENGTH_GROUPS):
-            negatives = draw_negatives(group, self.items, draws, generator).to(device)
-            batch = group.to(device)
-            losses.append(training_loss(self.model, batch, negatives))
-            weights.append(token_weights(self.model, batch, losses[-1]))
-        loss = torch.cat(losses)
-        torch.autograd.backward(_mean(loss, weights))
-        self.optimizer.step()
-        return float(loss.detach().sum()), len(loss)
+        batches = torch.split(order, self.model.config.train.batch_users)
+        so_far, began = _Totals(), time.perf_counter()
+        for number, users in enumerate(batches, 1):
+            self.optimizer.zero_grad()
+            so_far.add(self.objective.backward(self.model, rows, users.tolist(), generator), epoch)
+            self.optimizer.step()
+            row = so_far.result(epoch, time.perf_counter() - began)
+            shown.batch(row, number / len(batches))
+        return row
 
 
-def _mean(losses: Tensor, weights: list[Tensor | None]) -> Tensor:
-    """Mean of ``losses`` [T], weighted by the groups' ``weights`` where interventions set them."""
-    set_weights = [part for part in weights if part is not None]
-    if not set_weights:
-        return losses.sum() / len(losses)
-    weight = torch.cat(set_weights)
-    return (weight * losses).sum() / weight.sum()
+class _Totals:
+    """Sums over the tokens of an epoch."""
 
+    def __init__(self) -> None:
+        self._loss, self._tokens = 0.0, 0
+        self._watched: Counter[str] = Counter()
 
-def _device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    def add(self, step: Step, epoch: int) -> None:
+        """Count a batch. Raises ``HstuError`` when its loss is no number."""
+        if not math.isfinite(step.loss):
+            raise HstuError(
+                f"the loss is {step.loss} in epoch {epoch}",
+                where="training",
+                hint="lower train.learning_rate, or look for a division by zero in the model",
+                exit_code=ExitCode.FAILURE,
+            )
+        self._loss += step.loss
+        self._tokens += step.tokens
+        self._watched.update(step.watched)
 
-
-def _write_curve(path: Path, curve: list[EpochResult]) -> None:
-    lines = ["\t".join(EpochResult._fields)]
-    lines += [f"{r.epoch}\t{r.loss:.6f}\t{r.tokens}\t{r.seconds:.3f}" for r in curve]
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
-
-
-def _report(row: EpochResult, epochs: int) -> None:
-    speed = f"{row.tokens / row.seconds:,.0f} tokens/s"
-    line = f"epoch {row.epoch}/{epochs}  loss {row.loss:.4f}  {speed}"
-    print(line, file=sys.stderr, flush=True)
+    def result(self, epoch: int, seconds: float) -> EpochResult:
+        """The means over the tokens so far."""
+        watched = {name: total / self._tokens for name, total in self._watched.items()}
+        return EpochResult(epoch, self._loss / self._tokens, self._tokens, seconds, watched)

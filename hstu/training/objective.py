@@ -5,7 +5,7 @@ Preflight measures a changed model through these functions, so their signatures 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
@@ -16,10 +16,51 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hstu.config import TrainConfig
-    from hstu.data.batches import TrainingBatch
+    from hstu.data.batches import TrainingBatch, TrainingRows
     from hstu.models import Hstu
 
 _ADAM_EPS = 1e-8
+# Users of like length share a forward pass, which halves the padding of a batch.
+_LENGTH_GROUPS = 4
+
+
+class Step(NamedTuple):
+    """One batch: the loss summed over its tokens, their number, and other sums over them."""
+
+    loss: float
+    tokens: int
+    watched: dict[str, float]
+
+
+class Objective(Protocol):
+    """What a training run minimises."""
+
+    def backward(
+        self, model: Hstu, rows: TrainingRows, users: list[int], generator: torch.Generator
+    ) -> Step:
+        """Add the gradients of the batch ``users`` (row numbers) to the model's parameters."""
+
+
+class NextItem:
+    """The softmax of every token's next item, averaged over the tokens of the batch."""
+
+    def __init__(self, items: int) -> None:
+        self._items = items
+
+    def backward(
+        self, model: Hstu, rows: TrainingRows, users: list[int], generator: torch.Generator
+    ) -> Step:
+        """The mean is over the whole batch, whatever groups it is computed in."""
+        losses, weights = [], []
+        for group in rows.groups(users, _LENGTH_GROUPS):
+            draws = model.config.train.negatives
+            negatives = draw_negatives(group, self._items, draws, generator).to(model.device)
+            batch = group.to(model.device)
+            losses.append(training_loss(model, batch, negatives))
+            weights.append(token_weights(model, batch, losses[-1]))
+        loss = torch.cat(losses)
+        torch.autograd.backward(weighted_mean(loss, weights))
+        return Step(float(loss.detach().sum()), len(loss), {})
 
 
 def draw_negatives(
@@ -55,6 +96,15 @@ def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor |
         if weights is not None:
             product = weights if product is None else product * weights
     return product
+
+
+def weighted_mean(losses: Tensor, weights: list[Tensor | None]) -> Tensor:
+    """Mean of ``losses`` [T], weighted by the groups' ``weights`` where interventions set them."""
+    set_weights = [part for part in weights if part is not None]
+    if not set_weights:
+        return losses.sum() / len(losses)
+    weight = torch.cat(set_weights)
+    return (weight * losses).sum() / weight.sum()
 
 
 def make_optimizer(model: Hstu, config: TrainConfig) -> torch.optim.Optimizer:

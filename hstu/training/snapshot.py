@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import io
-import sys
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hstu.data.errors import HstuError
 from hstu.data.files import write_bytes
+from hstu.training.curve import EpochResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from hstu.models import Hstu
 
+_KEYS = {"identity", "model", "optimizer", "curve"}
+
 
 class Snapshot:
-    """One file, replaced atomically; it belongs to one ``identity`` (config, data, seed)."""
+    """One file, replaced atomically; it belongs to one ``identity`` (config, data, seed, ...)."""
 
     def __init__(self, path: Path, identity: dict[str, Any]) -> None:
         self.path = path
         self.identity = identity
 
-    def restore(self, model: Hstu, optimizer: torch.optim.Optimizer) -> list[list[Any]]:
-        """Load the state, if there is one of this run; return the curve's rows so far."""
+    def restore(
+        self, model: Hstu, optimizer: torch.optim.Optimizer, note: Callable[[str], None]
+    ) -> list[EpochResult]:
+        """Load the state, if there is one of this run; return the curve so far.
+
+        A snapshot of another run is left out of account, and ``note`` is told in what it differs.
+        Raises ``HstuError`` for a file that is no snapshot, such as a truncated one.
+        """
         if not self.path.is_file():
             return []
-        state = torch.load(self.path, weights_only=True)
-        if state["identity"] != self.identity:
-            print(f"{self.path} belongs to another run: starting afresh", file=sys.stderr)
+        state = self._read(model.device)
+        if differing := self._differing(state["identity"]):
+            note(f"{self.path} belongs to another run ({differing} differs): starting afresh")
             return []
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        rows: list[list[Any]] = state["curve"]
-        print(f"going on after epoch {len(rows)} ({self.path})", file=sys.stderr)
-        return rows
+        curve = [EpochResult(*row) for row in state["curve"]]
+        note(f"going on after epoch {len(curve)} ({self.path})")
+        return curve
 
     def save(
-        self, model: Hstu, optimizer: torch.optim.Optimizer, curve: Sequence[Sequence[Any]]
+        self, model: Hstu, optimizer: torch.optim.Optimizer, curve: Sequence[EpochResult]
     ) -> None:
         """Write the state; epochs draw their randomness afresh, so no generator is kept."""
         buffer = io.BytesIO()
@@ -55,3 +65,23 @@ class Snapshot:
     def remove(self) -> None:
         """Forget the state: the run is complete."""
         self.path.unlink(missing_ok=True)
+
+    def _read(self, device: torch.device) -> dict[str, Any]:
+        try:
+            state = torch.load(self.path, weights_only=True, map_location=device)
+        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            raise self._unusable() from error
+        if not isinstance(state, dict) or state.keys() != _KEYS:
+            raise self._unusable()
+        return state
+
+    def _unusable(self) -> HstuError:
+        return HstuError(
+            "not a snapshot of a training run: the file is truncated or foreign",
+            where=str(self.path),
+            hint="restore it, or remove it to train from the beginning",
+        )
+
+    def _differing(self, other: dict[str, Any]) -> str:
+        names = sorted(self.identity.keys() | other.keys())
+        return ", ".join(name for name in names if self.identity.get(name) != other.get(name))
