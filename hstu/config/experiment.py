@@ -1,5 +1,7 @@
 """The experiment config: what one training run is, read from ``config/experiments/*.yaml``.
 
+A recipe (``config/recipes/*.yaml``) holds only what differs from such a config, whichever that is.
+
 A change of the model that needs a setting adds a field to its section, with a default that leaves
 the model as it was.
 """
@@ -19,6 +21,7 @@ from hstu.config.train import TrainConfig
 from hstu.data.errors import ExitCode, HstuError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -38,15 +41,39 @@ class ExperimentConfig:
         return data
 
 
-def read_config(path: Path) -> ExperimentConfig:
-    """Read an experiment config. Raises ``HstuError`` (exit code 5) that names file and key."""
+def read_config(path: Path, recipes: Sequence[Path] = ()) -> ExperimentConfig:
+    """Read an experiment config, changed by each of ``recipes`` in turn.
+
+    A recipe is a file with only the keys that differ. Raises ``HstuError`` (exit code 5) that names
+    file and key: the recipe's, when it is a recipe that brings the fault in.
+
+    Example: ``read_config(Path("base.yaml"), [Path("config/recipes/synapse.yaml")])``
+    """
+    data = _read(path)
+    config = parse_config(data, source=str(path))
+    for recipe in recipes:
+        changes = _read(recipe)
+        if not isinstance(changes, dict) or not changes:
+            raise _error(f"must be a mapping of keys, found {changes!r}", str(recipe))
+        data = _merged(data, changes)
+        config = parse_config(data, source=str(recipe))
+    return config
+
+
+def _read(path: Path) -> Any:
     try:
-        data = YAML(typ="safe", pure=True).load(path.read_text())
+        return YAML(typ="safe", pure=True).load(path.read_text())
     except FileNotFoundError:
         raise _error("the experiment config does not exist", str(path)) from None
     except YAMLError as error:
         raise _error(f"not valid YAML: {error}", str(path)) from error
-    return parse_config(data, source=str(path))
+
+
+def _merged(data: Any, changes: Any) -> Any:
+    """``data`` with ``changes`` over it: mappings key by key, all else replaced."""
+    if not (isinstance(data, dict) and isinstance(changes, dict)):
+        return changes
+    return data | {key: _merged(data.get(key), value) for key, value in changes.items()}
 
 
 def parse_config(data: Any, *, source: str) -> ExperimentConfig:

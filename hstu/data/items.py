@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,8 @@ class Items:
     """All X candidate items, in file order; item ``ids[k]`` has the dense index ``k + 1``.
 
     ``ids`` int64 [X] unique; ``titles`` X strings ("" unknown); ``genres`` bool [X, G] over
-    ``genre_names``; ``years`` int64 [X] (0 unknown).
+    ``genre_names``; ``years`` int64 [X] (0 unknown). ``train_counts`` int64 [X] is how often each
+    item occurs in the training data, ``None`` where those are not at hand.
     """
 
     ids: NDArray[np.int64]
@@ -34,6 +35,7 @@ class Items:
     genres: NDArray[np.bool_]
     genre_names: tuple[str, ...]
     years: NDArray[np.int64]
+    train_counts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         size = len(self.ids)
@@ -90,6 +92,14 @@ class Items:
             raise HstuError(f"column of a wrong type: {error}", where=str(path)) from error
         except HstuError as error:
             raise HstuError(error.message, where=str(path), hint=error.hint) from error
+
+    def counted(self, training: Sequence[Path]) -> Items:
+        """The same items, with the events of the ``training`` files (column item_id) counted."""
+        counts = np.zeros(len(self), np.int64)
+        for path in training:
+            index = self.index(read_table(path, ["item_id"]).column("item_id").to_numpy())
+            counts += np.bincount(index - 1, minlength=len(self))
+        return replace(self, train_counts=counts)
 
     def write(self, path: Path) -> None:
         """Write ``items.parquet`` (item_id, title, genres joined by ``|``, year) atomically."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
@@ -70,7 +72,9 @@ def load(directory: Path, items: Items) -> Hstu:
     side_car = _side_car(directory, items)
     weights = directory / _WEIGHTS
     source = str(directory / _SIDE_CAR)
-    model = build(parse_config(side_car["config"], source=source), items)
+    # What was counted in training comes with the weights.
+    uncounted = replace(items, train_counts=np.zeros(len(items), np.int64))
+    model = build(parse_config(side_car["config"], source=source), uncounted)
     try:
         model.load_state_dict(load_file(weights))
     except RuntimeError as error:

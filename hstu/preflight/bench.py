@@ -46,7 +46,7 @@ class Bench:
     def load(cls, config: Path, data: Path) -> Bench:
         """Read an experiment and sample its data folder (train.parquet, items.parquet)."""
         experiment = read_config(config)
-        items = Items.read(data / "items.parquet")
+        items = Items.read(data / "items.parquet").counted([data / "train.parquet"])
         length = min(_EVENTS, experiment.model.history_length)
         rows = TrainingRows.read(data, items, history_length=length)
         if len(rows) < _MIN_USERS:

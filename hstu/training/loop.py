@@ -62,7 +62,8 @@ def train(
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     parts = ("train", "validation") if include_validation else ("train",)
-    items = Items.read(data / "items.parquet")
+    events = [data / f"{part}.parquet" for part in parts]
+    items = Items.read(data / "items.parquet").counted(events)
     rows = TrainingRows.read(data, items, history_length=config.model.history_length, parts=parts)
     files = [f"{part}.parquet" for part in (*parts, "items")]
     digests = {name: sha256(data / name) for name in files}
