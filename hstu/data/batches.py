@@ -73,10 +73,13 @@ class TrainingBatch(NamedTuple):
     inputs: Batch
     targets: Tensor
     """[B, W] int64 item index of the next event, 0 in padding."""
+    tails: Tensor | None = None
+    """[B] int64: how many of a row's newest events count in the loss; ``None`` is all of them."""
 
     def to(self, device: torch.device) -> TrainingBatch:
         """The same batch on ``device``."""
-        return TrainingBatch(self.inputs.to(device), self.targets.to(device))
+        tails = None if self.tails is None else self.tails.to(device)
+        return TrainingBatch(self.inputs.to(device), self.targets.to(device), tails)
 
 
 def collate(histories: Sequence[History], *, history_length: int) -> Batch:
@@ -104,11 +107,15 @@ def collate(histories: Sequence[History], *, history_length: int) -> Batch:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """One row a user: all training events but the last are its history, the last its target."""
+    """One row a user: all training events but the last are its history, the last its target.
+
+    ``tails`` [rows] says how many of a row's newest events count in the loss, where not all do.
+    """
 
     histories: list[History]
     targets: NDArray[np.int64]
     history_length: int
+    tails: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.histories)
@@ -141,8 +148,10 @@ class TrainingRows:
         targets = torch.zeros_like(inputs.items)
         targets[:, :-1] = inputs.items[:, 1:]
         last = inputs.lengths - 1
-        targets[torch.arange(len(rows)), last] = torch.from_numpy(self.targets[np.asarray(rows)])
-        return TrainingBatch(inputs, targets)
+        chosen = np.asarray(rows)
+        targets[torch.arange(len(rows)), last] = torch.from_numpy(self.targets[chosen])
+        tails = None if self.tails is None else torch.from_numpy(self.tails[chosen])
+        return TrainingBatch(inputs, targets, tails)
 
     def groups(self, rows: Sequence[int], count: int) -> list[TrainingBatch]:
         """The same rows as up to ``count`` batches of like length, which wastes less padding."""

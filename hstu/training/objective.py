@@ -58,9 +58,10 @@ class NextItem:
             batch = group.to(model.device)
             losses.append(training_loss(model, batch, negatives))
             weights.append(token_weights(model, batch, losses[-1]))
-        loss = torch.cat(losses)
-        torch.autograd.backward(weighted_mean(loss, weights))
-        return Step(float(loss.detach().sum()), len(loss), {})
+        loss, weight = torch.cat(losses), _joined(weights)
+        torch.autograd.backward(_mean(loss, weight))
+        counted = loss.detach() if weight is None else loss.detach()[weight > 0]
+        return Step(float(counted.sum()), len(counted), {})
 
 
 def draw_negatives(
@@ -98,13 +99,17 @@ def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor |
     return product
 
 
-def weighted_mean(losses: Tensor, weights: list[Tensor | None]) -> Tensor:
-    """Mean of ``losses`` [T], weighted by the groups' ``weights`` where interventions set them."""
-    set_weights = [part for part in weights if part is not None]
-    if not set_weights:
+def _joined(weights: list[Tensor | None]) -> Tensor | None:
+    """The weights of all groups; an experiment's interventions set them for all or for none."""
+    parts = [part for part in weights if part is not None]
+    return torch.cat(parts) if parts else None
+
+
+def _mean(losses: Tensor, weights: Tensor | None) -> Tensor:
+    """Mean of ``losses`` [T], weighted by ``weights`` [T] where interventions set them."""
+    if weights is None:
         return losses.sum() / len(losses)
-    weight = torch.cat(set_weights)
-    return (weight * losses).sum() / weight.sum()
+    return (weights * losses).sum() / weights.sum()
 
 
 def make_optimizer(model: Hstu, config: TrainConfig) -> torch.optim.Optimizer:
