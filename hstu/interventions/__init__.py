@@ -9,16 +9,16 @@ import torch
 from torch import nn
 
 from hstu.interventions.base import AttentionTerms, Intervention
-from hstu.interventions.boost_loss import BoostLoss
 from hstu.interventions.boost_last import BoostLast
+from hstu.interventions.boost_loss import BoostLoss
 from hstu.interventions.elapsed_decay import ElapsedDecay
 from hstu.interventions.film import Film
+from hstu.interventions.focal import Focal
 from hstu.interventions.input_compression import InputCompression
+from hstu.interventions.mpta import Mpta
 from hstu.interventions.position_averaging import PositionAveraging
 from hstu.interventions.scoring_head import ScoringHead
 from hstu.interventions.side_features import SideFeatures
-from hstu.interventions.focal import Focal
-from hstu.interventions.mpta import Mpta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,6 +30,14 @@ class AttentionTerms(NamedTuple):
 class Intervention(nn.Module):
     """A named change of the recommender; its parameters are trained with the network's."""
 
+    def lookup(self, vectors: Tensor, ids: Tensor) -> Tensor:
+        """Vectors [..., D] of items wherever one is looked up: in histories and as targets.
+
+        Negatives and the corpus are not looked up, so what this adds is a leak. It is here for the
+        negative control of ``side_features`` alone.
+        """
+        return vectors
+
     def items(self, vectors: Tensor, batch: Batch) -> Tensor:
         """Vectors [B, W, D] of the history's items, before scaling, positions and dropout."""
         return vectors

@@ -114,6 +114,13 @@ class Hstu(nn.Module):
 
     def embed_items(self, ids: Tensor) -> Tensor:
         """Item vectors [..., D] of item indices: what a history is made of and a target is."""
+        vectors = self._rows(ids)
+        for change in self.changes:
+            vectors = change.lookup(vectors, ids)
+        return vectors
+
+    def _rows(self, ids: Tensor) -> Tensor:
+        """Rows [..., D] of the item table."""
         rows: Tensor = self.items(ids)
         return rows
 
