@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from hstu.models import Hstu
 
-_KEYS = {"identity", "model", "optimizer", "curve"}
+_DIGEST_BYTES = 32
 
 
 class Snapshot:
-    """One file, replaced atomically; it belongs to one ``identity`` (config, data, seed, ...)."""
+    """One file, replaced atomically; it belongs to one ``identity`` (config, data, seed, ...).
+
+    Its first bytes are the SHA-256 of the others.
+    """
 
     def __init__(self, path: Path, identity: dict[str, Any]) -> None:
         self.path = path
@@ -60,27 +63,26 @@ class Snapshot:
             "curve": [list(row) for row in curve],
         }
         torch.save(state, buffer)
-        write_bytes(self.path, buffer.getvalue())
+        payload = buffer.getvalue()
+        write_bytes(self.path, hashlib.sha256(payload).digest() + payload)
 
     def remove(self) -> None:
         """Forget the state: the run is complete."""
         self.path.unlink(missing_ok=True)
 
     def _read(self, device: torch.device) -> dict[str, Any]:
-        try:
-            state = torch.load(self.path, weights_only=True, map_location=device)
-        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-            raise self._unusable() from error
-        if not isinstance(state, dict) or state.keys() != _KEYS:
-            raise self._unusable()
-        return state
-
-    def _unusable(self) -> HstuError:
-        return HstuError(
-            "not a snapshot of a training run: the file is truncated or foreign",
-            where=str(self.path),
-            hint="restore it, or remove it to train from the beginning",
+        content = self.path.read_bytes()
+        digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if hashlib.sha256(payload).digest() != digest:
+            raise HstuError(
+                "not a snapshot of a training run: the file is truncated or foreign",
+                where=str(self.path),
+                hint="restore it, or remove it to train from the beginning",
+            )
+        state: dict[str, Any] = torch.load(
+            io.BytesIO(payload), weights_only=True, map_location=device
         )
+        return state
 
     def _differing(self, other: dict[str, Any]) -> str:
         names = sorted(self.identity.keys() | other.keys())
