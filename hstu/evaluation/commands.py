@@ -12,11 +12,15 @@ import click
 from hstu.data.errors import ExitCode, HstuError
 from hstu.evaluation import evaluator
 from hstu.evaluation.popularity import popularity_chunks
+from hstu.evaluation.record import record
 from hstu.evaluation.stream import reserved_stdout
-from hstu.evaluation.task import read_task
+from hstu.evaluation.task import read_task, read_users, sampled, selected
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hstu.data.split import Target
+    from hstu.evaluation.results import CanonicalResult, SubsetResult
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -51,12 +55,27 @@ _TARGETS = click.Choice(["validation", "test"])
     help="Seconds that the worker may take.",
 )
 @click.option(
+    "--users",
+    "count",
+    type=click.IntRange(min=1),
+    help="Rank for so many users only: a subset, which is never compared with the canonical.",
+)
+@click.option(
+    "--sample-seed",
+    type=click.IntRange(min=0),
+    help="Which users --users takes  [default: 0].",
+)
+@click.option(
+    "--users-file", type=_FILE, help="Rank for the users of this file only, one id a line."
+)
+@click.option(
     "--out",
     "outs",
     type=_FOLDER,
     multiple=True,
     required=True,
-    help="Folder for metrics.json and ranks.parquet, one for each --checkpoint.",
+    help="Folder for metrics.json and ranks.parquet, one for each --checkpoint; a subset's are "
+    "subset-metrics.json and subset-ranks.parquet.",
 )
 def evaluate(
     split: Path,
@@ -65,9 +84,14 @@ def evaluate(
     worker_json: str | None,
     worker_pythonpath: str | None,
     timeout: float,
+    count: int | None,
+    sample_seed: int | None,
+    users_file: Path | None,
     outs: tuple[Path, ...],
 ) -> None:
     """Judge a checkpoint: all users, the full corpus, a worker that never sees the targets.
+
+    A read of the test target is recorded in the checkpoint's test_reads.jsonl.
 
     Example: hstu evaluate --split data/splits/synthetic --target validation --checkpoint model
     --out evaluation
@@ -75,10 +99,19 @@ def evaluate(
     if len(set(checkpoints)) != len(set(outs)) or len(checkpoints) != len(outs):
         raise click.UsageError("give one --out of its own for each --checkpoint")
     command = _command(worker_json) if worker_json is not None else (sys.executable,)
+    if (count and users_file) or (sample_seed is not None and not count):
+        raise click.UsageError("name users by --users N [--sample-seed S], or by --users-file")
     task = read_task(split, cast("Target", target))
     worker = evaluator.Worker(command, worker_pythonpath, timeout)
-    for metrics in evaluator.evaluate(task, dict(zip(checkpoints, outs, strict=True)), worker):
-        _print(metrics)
+    pairs = dict(zip(checkpoints, outs, strict=True))
+    if count:
+        subset = sampled(task, count, sample_seed or 0)
+    elif users_file:
+        subset = selected(task, read_users(users_file))
+    else:
+        _report(checkpoints, evaluator.evaluate(task, pairs, worker))
+        return
+    _report(checkpoints, evaluator.evaluate_subset(subset, pairs, worker))
 
 
 @click.command("popularity")
@@ -91,7 +124,9 @@ def popularity(split: Path, target: str, out: Path) -> None:
     Example: hstu popularity --split data/splits/ml-100k --target test --out popularity
     """
     task = read_task(split, cast("Target", target))
-    _print(evaluator.record(task, task.ranks(popularity_chunks(task)), out))
+    questions = task.questions
+    rank = questions.ranks(popularity_chunks(questions))
+    click.echo(json.dumps(record(task, rank, out, test_reads=None).to_json(), sort_keys=True))
 
 
 @click.command("worker")
@@ -131,5 +166,10 @@ def _command(text: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _print(metrics: dict[str, object]) -> None:
-    click.echo(json.dumps(metrics, sort_keys=True))
+def _report(checkpoints: Sequence[Path], results: Sequence[CanonicalResult | SubsetResult]) -> None:
+    """Results on standard output, and how often the test has been read on standard error."""
+    for checkpoint, result in zip(checkpoints, results, strict=True):
+        click.echo(json.dumps(result.to_json(), sort_keys=True))
+        if result.test_reads is not None:
+            times = f"{result.test_reads} time{'s' if result.test_reads > 1 else ''}"
+            click.echo(f"{checkpoint}: test target read {times} for this checkpoint", err=True)

@@ -17,22 +17,25 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
 
 from hstu.data.errors import ExitCode, HstuError
-from hstu.data.files import write_json, write_table
+from hstu.evaluation.rank_files import CANONICAL_RANKS, SUBSET_RANKS
+from hstu.evaluation.reads import LEDGER, count_read
+from hstu.evaluation.record import record, record_subset
+from hstu.evaluation.results import CANONICAL_FILE, SUBSET_FILE
 from hstu.evaluation.stream import Pipe, WorkerError, read_end, read_scores
-from hstu.evaluation.task import result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from hstu.evaluation.task import Task
+    from hstu.evaluation.results import CanonicalResult, SubsetResult
+    from hstu.evaluation.task import CanonicalTask, Questions, SubsetTask
+
+_Made = TypeVar("_Made")
 
 CHUNK_BYTES = 1 << 26
 LOG = "worker.log"
@@ -62,41 +65,85 @@ class Worker:
     timeout_s: float
 
 
-def evaluate(
-    task: Task, checkpoints: Mapping[Path, Path], worker: Worker
-) -> list[dict[str, object]]:
-    """Rank the targets of ``task`` by each checkpoint's scores and return the metrics.
+class Scored(NamedTuple, Generic[_Made]):
+    """What was made of one checkpoint's scores, and how often its test target has been read."""
 
-    ``checkpoints`` maps a checkpoint to the folder that gets its ``ranks.parquet`` (user_id,
-    rank), ``metrics.json`` and ``worker.log``. One worker scores them all: they are of one tree.
-    On any fault there are no metrics at all: ``WorkerError`` for the worker's.
+    made: _Made
+    test_reads: int | None
+
+
+def evaluate(
+    task: CanonicalTask, checkpoints: Mapping[Path, Path], worker: Worker
+) -> list[CanonicalResult]:
+    """Rank the targets of all users by each checkpoint's scores and return the results.
+
+    ``checkpoints`` maps a checkpoint to the folder that gets its ``ranks.parquet``,
+    ``metrics.json`` and ``worker.log``. One worker scores them all: they are of one tree. On any
+    fault there are no results at all: ``WorkerError`` for the worker's. A read of the test target
+    is recorded beside the weights.
     """
     outs = list(checkpoints.values())
-    for out in outs:
-        out.mkdir(parents=True, exist_ok=True)
-        for name in ("metrics.json", "ranks.parquet"):
-            (out / name).unlink(missing_ok=True)
-    log = outs[0] / LOG
+    _clear(outs, CANONICAL_FILE, CANONICAL_RANKS)
+    questions = task.questions
+    scored = score(
+        questions, list(checkpoints), worker, outs[0] / LOG, questions.ranks, "canonical"
+    )
+    return [record(task, rank, out, reads) for (rank, reads), out in zip(scored, outs, strict=True)]
+
+
+def evaluate_subset(
+    task: SubsetTask, checkpoints: Mapping[Path, Path], worker: Worker
+) -> list[SubsetResult]:
+    """The same for a subset: ``subset-ranks.parquet`` and ``subset-metrics.json``."""
+    outs = list(checkpoints.values())
+    _clear(outs, SUBSET_FILE, SUBSET_RANKS)
+    questions = task.questions
+    scored = score(questions, list(checkpoints), worker, outs[0] / LOG, questions.ranks, "subset")
+    return [
+        record_subset(task, rank, out, reads)
+        for (rank, reads), out in zip(scored, outs, strict=True)
+    ]
+
+
+def score(
+    questions: Questions,
+    checkpoints: Sequence[Path],
+    worker: Worker,
+    log: Path,
+    make: Callable[[Iterator[NDArray[np.float32]]], _Made],
+    purpose: str,
+) -> list[Scored[_Made]]:
+    """``make`` something of each checkpoint's scores, which come in chunks [b, X] of all users.
+
+    A chunk is overwritten by the next one. When the targets are the test's, the read is recorded
+    with its ``purpose`` before it begins.
+    """
     with tempfile.TemporaryDirectory(prefix="hstu-evaluate-") as scratch:
-        inputs = _prepare(task, list(checkpoints), Path(scratch) / "inputs")
+        inputs = _prepare(questions, checkpoints, Path(scratch) / "inputs")
+        reads = [_count(questions, checkpoint, purpose) for checkpoint in checkpoints]
         with log.open("wb") as stderr, _started(worker, inputs, stderr) as (process, deadline):
             try:
-                ranks = _judge(task, len(outs), process, deadline)
+                made = _judge(questions, make, len(checkpoints), process, deadline)
             except WorkerError as error:
                 raise _with_log(error, process, log) from error
-    return [record(task, rank, out) for rank, out in zip(ranks, outs, strict=True)]
+    return [Scored(*pair) for pair in zip(made, reads, strict=True)]
 
 
-def record(task: Task, rank: NDArray[np.int64], out: Path) -> dict[str, object]:
-    """Write the ranks [U], then the metrics, and return the metrics."""
-    metrics = result(task, rank)
-    columns = [task.histories.user_ids, rank]
-    write_table(out / "ranks.parquet", pa.table(columns, names=["user_id", "rank"]))
-    write_json(out / "metrics.json", metrics)
-    return metrics
+def _clear(outs: Sequence[Path], *names: str) -> None:
+    """Make the folders, without results of an earlier evaluation."""
+    for out in outs:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (out / name).unlink(missing_ok=True)
 
 
-def _prepare(task: Task, checkpoints: Sequence[Path], inputs: Path) -> Path:
+def _count(questions: Questions, checkpoint: Path, purpose: str) -> int | None:
+    if questions.target != "test":
+        return None
+    return count_read(checkpoint, split=questions.split, users=len(questions), purpose=purpose)
+
+
+def _prepare(questions: Questions, checkpoints: Sequence[Path], inputs: Path) -> Path:
     """Put all that the worker may see into one folder."""
     inputs.mkdir()
     for number, checkpoint in enumerate(checkpoints):
@@ -106,9 +153,12 @@ def _prepare(task: Task, checkpoints: Sequence[Path], inputs: Path) -> Path:
             # Followed by the judge, a link would hand over what only the judge may read.
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 raise WorkerError("a checkpoint holds plain files only", where=str(path))
-        shutil.copytree(checkpoint, inputs / f"checkpoint{number:04d}", symlinks=True)
-    task.items.write(inputs / "items.parquet")
-    task.histories.write(inputs / "histories.parquet")
+        ignore = shutil.ignore_patterns(LEDGER)  # none of the model's business
+        shutil.copytree(
+            checkpoint, inputs / f"checkpoint{number:04d}", symlinks=True, ignore=ignore
+        )
+    questions.items.write(inputs / "items.parquet")
+    questions.histories.write(inputs / "histories.parquet")
     return inputs
 
 
@@ -162,16 +212,18 @@ def _environment(pythonpath: str | None) -> dict[str, str]:
 
 
 def _judge(
-    task: Task, checkpoints: int, process: subprocess.Popen[bytes], deadline: float
-) -> list[NDArray[np.int64]]:
-    """Ranks [U] per checkpoint of a worker that wrote what it should and ended well."""
+    questions: Questions,
+    make: Callable[[Iterator[NDArray[np.float32]]], _Made],
+    checkpoints: int,
+    process: subprocess.Popen[bytes],
+    deadline: float,
+) -> list[_Made]:
+    """What is made of each checkpoint's scores, if the worker wrote what it should and ended."""
     if process.stdout is None:
         raise ValueError("the worker's output is not a pipe")
     pipe = Pipe(process.stdout.fileno(), deadline)
-    ranks = [
-        task.ranks(read_scores(pipe, len(task), len(task.items), CHUNK_BYTES))
-        for _ in range(checkpoints)
-    ]
+    users, corpus = len(questions), len(questions.items)
+    made = [make(read_scores(pipe, users, corpus, CHUNK_BYTES)) for _ in range(checkpoints)]
     read_end(pipe)
     try:
         status = process.wait(max(deadline - time.monotonic(), _GRACE_S))
@@ -179,7 +231,7 @@ def _judge(
         raise WorkerError("the worker wrote its scores but did not end") from error
     if status:
         raise WorkerError(f"the worker ended with status {status}")
-    return ranks
+    return made
 
 
 def _with_log(error: WorkerError, process: subprocess.Popen[bytes], log: Path) -> WorkerError:

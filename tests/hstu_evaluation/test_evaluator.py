@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,7 +19,10 @@ from hstu.data.split import SplitOptions, write_split
 from hstu.evaluation import evaluator
 from hstu.evaluation.evaluator import Worker, evaluate
 from hstu.evaluation.stream import WorkerError
-from hstu.evaluation.task import Task, read_task
+from hstu.evaluation.task import CanonicalTask, read_task
+
+if TYPE_CHECKING:
+    from hstu.evaluation.results import CanonicalResult
 
 USERS, CORPUS = 5, 30
 # The held-out items are 1001 ... for validation and 2001 ... for test; nobody else has them.
@@ -46,6 +50,7 @@ def checkpoint(tmp_path: Path) -> Path:
     folder = tmp_path / "project" / "checkpoint"
     folder.mkdir(parents=True)
     (folder / "checkpoint.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
     return folder
 
 
@@ -55,8 +60,8 @@ def worker(tmp_path: Path, body: str, timeout_s: float = 20.0) -> Worker:
 
 
 def judge(
-    tmp_path: Path, task: Task, checkpoint: Path, body: str, timeout_s: float = 20.0
-) -> dict[str, object]:
+    tmp_path: Path, task: CanonicalTask, checkpoint: Path, body: str, timeout_s: float = 20.0
+) -> CanonicalResult:
     (metrics,) = evaluate(task, {checkpoint: tmp_path / "out"}, worker(tmp_path, body, timeout_s))
     return metrics
 
@@ -65,21 +70,24 @@ def test_good_scores_become_ranks_and_metrics(
     tmp_path: Path, split: Path, checkpoint: Path
 ) -> None:
     task = read_task(split, "test")
-    metrics = judge(tmp_path, task, checkpoint, "header(); rows()")
+    result = judge(tmp_path, task, checkpoint, "header(); rows()")
     # The last columns score highest, and the test items are the last columns.
     table = pq.read_table(tmp_path / "out" / "ranks.parquet")
     assert table.column("user_id").to_pylist() == list(range(USERS))
     assert table.column("rank").to_pylist() == [5, 4, 3, 2, 1]
-    assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == metrics
-    assert metrics == {
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text()) == result.to_json()
+    assert result.to_json() == {
         "schema": "hstu.metrics/1",
         "target": "test",
         "users": USERS,
         "corpus": CORPUS,
-        "split": task.split,
+        "split": task.questions.split,
+        "test_reads": 1,
         "metrics": pytest.approx(
             {
+                "ndcg@1": 1 / 5,
                 "ndcg@10": np.mean([1 / np.log2(rank + 1) for rank in range(1, 6)]),
+                "hr@1": 1 / 5,
                 "hr@10": 1.0,
                 "mrr": np.mean([1 / rank for rank in range(1, 6)]),
             }
@@ -137,7 +145,8 @@ def test_the_worker_is_handed_no_target(
     ]
     inputs = tmp_path / "inputs"
     files = sorted(str(path.relative_to(inputs)) for path in inputs.rglob("*") if path.is_file())
-    assert files == ["checkpoint0000/checkpoint.json", "histories.parquet", "items.parquet"]
+    weights = ["checkpoint0000/checkpoint.json", "checkpoint0000/model.safetensors"]
+    assert files == [*weights, "histories.parquet", "items.parquet"]
     histories = pq.read_table(inputs / "histories.parquet")
     handed = {item for items in histories.column("item_ids").to_pylist() for item in items}
     assert not handed & set(TEST)
@@ -226,7 +235,7 @@ def runs(pid: int) -> bool:
 
 
 def test_a_link_in_the_checkpoint_is_refused(tmp_path: Path, split: Path, checkpoint: Path) -> None:
-    (checkpoint / "model.safetensors").symlink_to(split / "test.parquet")
+    (checkpoint / "more.safetensors").symlink_to(split / "test.parquet")
     with pytest.raises(WorkerError, match="plain files only"):
         judge(tmp_path, read_task(split, "test"), checkpoint, "header(); rows()")
 

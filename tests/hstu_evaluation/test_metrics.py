@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hstu.data.errors import HstuError
-from hstu.evaluation.metrics import metrics, ranks
+from hstu.evaluation.metrics import contributions, metric_names, metrics, ranks
 
 
 def naive_rank(scores: list[float], target: int, seen: set[int]) -> int:
@@ -20,14 +20,19 @@ def naive_rank(scores: list[float], target: int, seen: set[int]) -> int:
     return rank
 
 
-def naive_metrics(rank: list[int]) -> dict[str, float]:
-    ndcg = hit = mrr = 0.0
-    for place in rank:
-        if place <= 10:
-            hit += 1
-            ndcg += 1 / math.log2(place + 1)
-        mrr += 1 / place
-    return {"ndcg@10": ndcg / len(rank), "hr@10": hit / len(rank), "mrr": mrr / len(rank)}
+def naive_metrics(rank: list[int], corpus: int) -> dict[str, float]:
+    """The definition, user by user, for every cutoff that the corpus reaches."""
+    sums: dict[str, list[float]] = {"mrr": [1 / place for place in rank]}
+    for cutoff in (1, 10, 50, 100, 200, 500, 1000):
+        if cutoff <= corpus:
+            hits = [place <= cutoff for place in rank]
+            sums[f"hr@{cutoff}"] = [float(hit) for hit in hits]
+            if cutoff <= 200:
+                gains = [1 / math.log2(place + 1) for place in rank]
+                sums[f"ndcg@{cutoff}"] = [
+                    gain if hit else 0.0 for hit, gain in zip(hits, gains, strict=True)
+                ]
+    return {name: math.fsum(values) / len(rank) for name, values in sums.items()}
 
 
 def ranked(scores: list[list[float]], targets: list[int], seen: list[set[int]]) -> list[int]:
@@ -71,12 +76,47 @@ def test_metrics_of_64_users_are_those_of_the_definition() -> None:
     expected = [naive_rank(*user) for user in users]
     measured = ranked(scores.tolist(), targets, seen)
     assert measured == expected
-    assert metrics(np.array(measured)) == pytest.approx(naive_metrics(expected), abs=1e-15)
+    assert metrics(np.array(measured), 90) == pytest.approx(naive_metrics(expected, 90), abs=1e-15)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 1500), st.data())
+def test_metrics_are_those_of_the_definition(corpus: int, data: st.DataObject) -> None:
+    rank = data.draw(st.lists(st.integers(1, corpus), min_size=1, max_size=30))
+    measured = metrics(np.array(rank), corpus)
+    assert set(measured) == set(metric_names(corpus))
+    assert measured == pytest.approx(naive_metrics(rank, corpus), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "lacking"),
+    [
+        (1, {"ndcg@10", "hr@10", "hr@1000"}),
+        (9, {"ndcg@10", "hr@10"}),
+        (10, {"ndcg@50", "hr@50"}),
+        (999, {"hr@1000"}),
+        (1000, set()),
+    ],
+)
+def test_a_cutoff_beyond_the_corpus_is_missing(corpus: int, lacking: set[str]) -> None:
+    measured = metrics(np.array([1]), corpus)
+    assert not lacking & set(measured)
+    assert {"ndcg@1", "hr@1", "mrr"} <= set(measured)
+    assert ("hr@10" in measured) == (corpus >= 10)
+
+
+def test_an_unknown_metric_and_a_rank_beyond_the_corpus_are_refused() -> None:
+    for name in ("ndcg@5", "hr@200", "precision@10", "hr@ten"):
+        with pytest.raises(HstuError, match="no metric"):
+            contributions(name, np.array([1]), 100)
+    for rank in (0, 101):
+        with pytest.raises(HstuError, match="not within 1 to 100"):
+            metrics(np.array([1, rank]), 100)
 
 
 def test_equal_scores_earn_nothing() -> None:
     assert ranked([[0.5] * 100], [3], [set()]) == [100]
-    assert metrics(np.array([100]))["hr@10"] == 0.0
+    assert metrics(np.array([100]), 100)["hr@10"] == 0.0
 
 
 def test_a_seen_target_is_still_ranked_and_other_seen_items_are_not() -> None:
@@ -84,11 +124,10 @@ def test_a_seen_target_is_still_ranked_and_other_seen_items_are_not() -> None:
 
 
 def test_the_cutoff_and_the_discount() -> None:
-    assert metrics(np.array([1])) == {"ndcg@10": 1.0, "hr@10": 1.0, "mrr": 1.0}
-    assert metrics(np.array([10])) == pytest.approx(
-        {"ndcg@10": 1 / math.log2(11), "hr@10": 1.0, "mrr": 0.1}
-    )
-    assert metrics(np.array([11])) == {"ndcg@10": 0.0, "hr@10": 0.0, "mrr": 1 / 11}
+    at = {rank: metrics(np.array([rank]), 20) for rank in (1, 10, 11)}
+    assert at[1] == dict.fromkeys(("ndcg@1", "ndcg@10", "hr@1", "hr@10", "mrr"), 1.0)
+    assert (at[10]["ndcg@10"], at[10]["hr@10"]) == (pytest.approx(1 / math.log2(11)), 1.0)
+    assert (at[11]["ndcg@10"], at[11]["hr@10"], at[11]["mrr"]) == (0.0, 0.0, 1 / 11)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
@@ -100,4 +139,4 @@ def test_a_score_that_is_no_number_is_refused(bad: float) -> None:
 
 def test_no_users_is_no_result() -> None:
     with pytest.raises(HstuError, match="no users"):
-        metrics(np.array([], dtype=np.int64))
+        metrics(np.array([], dtype=np.int64), 10)

@@ -11,8 +11,9 @@ from hstu.data.errors import HstuError
 from hstu.data.items import Items
 from hstu.data.readers import Interactions, RawData, read_source
 from hstu.data.split import SplitOptions, write_split
+from hstu.evaluation.metrics import metrics
 from hstu.evaluation.popularity import popularity_chunks, popularity_scores
-from hstu.evaluation.task import Task, read_task, result
+from hstu.evaluation.task import Questions, read_task
 
 # user 1: 10 20 30 | 40 | 50      user 2: 20 20 | 10 | 20
 EVENTS = [
@@ -38,7 +39,7 @@ def split(tmp_path: Path) -> Path:
     return tmp_path / "split"
 
 
-def histories(task: Task) -> list[list[int]]:
+def histories(task: Questions) -> list[list[int]]:
     table = task.histories
     return [
         table.item_ids[start:end].tolist()
@@ -47,7 +48,10 @@ def histories(task: Task) -> list[list[int]]:
 
 
 def test_validation_sees_training_events_and_test_sees_validation_too(split: Path) -> None:
-    validation, test = read_task(split, "validation"), read_task(split, "test")
+    validation, test = (
+        read_task(split, "validation").questions,
+        read_task(split, "test").questions,
+    )
     assert histories(validation) == [[10, 20, 30], [20, 20]]
     assert validation.items.ids[validation.targets].tolist() == [40, 10]
     assert validation.histories.request_timestamps.tolist() == [4, 7]
@@ -60,7 +64,7 @@ def test_validation_sees_training_events_and_test_sees_validation_too(split: Pat
 
 def test_validation_works_without_the_test_file(split: Path) -> None:
     (split / "test.parquet").unlink()
-    assert len(read_task(split, "validation")) == 2
+    assert len(read_task(split, "validation").questions) == 2
     with pytest.raises(HstuError, match="missing"):
         read_task(split, "test")
 
@@ -72,7 +76,7 @@ def test_a_split_with_other_bytes_is_refused(split: Path) -> None:
 
 
 def test_popularity_counts_the_events_before_the_targets(split: Path) -> None:
-    task = read_task(split, "test")
+    task = read_task(split, "test").questions
     scores = popularity_scores(task)
     # 20: three events, 10: two, 30 and 40: one, in order of appearance; 50 and 60: none.
     assert task.items.ids[np.argsort(-scores)].tolist() == [20, 10, 30, 40, 50, 60]
@@ -81,7 +85,7 @@ def test_popularity_counts_the_events_before_the_targets(split: Path) -> None:
 
 
 def test_scores_of_too_few_users_are_no_result(split: Path) -> None:
-    task = read_task(split, "test")
+    task = read_task(split, "test").questions
     with pytest.raises(HstuError, match="scores of 1 users, not of 2"):
         task.ranks([np.zeros((1, 6), np.float32)])
 
@@ -100,9 +104,9 @@ _POPULARITY = {
 def test_popularity_on_published_data(tmp_path: Path, dataset: str) -> None:
     raw = read_source(Path(str(_REAL)) / dataset)
     write_split(raw, dataset, tmp_path / "split", SplitOptions())
-    task = read_task(tmp_path / "split", "test")
+    task = read_task(tmp_path / "split", "test").questions
     users, corpus, ndcg, hit = _POPULARITY[dataset]
-    metrics = result(task, task.ranks(popularity_chunks(task)))
-    assert (metrics["users"], metrics["corpus"]) == (users, corpus)
-    assert metrics["metrics"]["ndcg@10"] == pytest.approx(ndcg, abs=5e-5)
-    assert metrics["metrics"]["hr@10"] == pytest.approx(hit, abs=5e-5)
+    assert (len(task), len(task.items)) == (users, corpus)
+    measured = metrics(task.ranks(popularity_chunks(task)), corpus)
+    assert measured["ndcg@10"] == pytest.approx(ndcg, abs=5e-5)
+    assert measured["hr@10"] == pytest.approx(hit, abs=5e-5)

@@ -42,7 +42,7 @@ def test_a_checkpoint_is_scored_by_the_patched_tree_and_ranked_here(tmp_path: Pa
     synthesize(1, tmp_path / "raw", Shape(users=40, items=40, genres=4, shortest=4, longest=20))
     split = tmp_path / "split"
     write_split(read_source(tmp_path / "raw"), "synthetic", split, SplitOptions())
-    task = read_task(split, "test")
+    task = read_task(split, "test").questions
     (tmp_path / "config.yaml").write_text(CONFIG)
     torch.manual_seed(0)
     model = build(read_config(tmp_path / "config.yaml"), task.items)
