@@ -40,8 +40,12 @@ def time_buckets(timestamps: Tensor, next_timestamps: Tensor) -> Tensor:
     The difference is taken in int64 and the logarithm in float32, as in the reference: a float64
     logarithm gives other buckets next to a boundary.
     """
-    gaps = (next_timestamps[:, :, None] - timestamps[:, None, :]).abs().clamp(min=1)
-    buckets = (gaps.float().log() / _BUCKET_WIDTH).long()
+    return bucket_of((next_timestamps[:, :, None] - timestamps[:, None, :]).abs())
+
+
+def bucket_of(gaps: Tensor) -> Tensor:
+    """The bucket of each gap, int64 seconds from 0 up."""
+    buckets = (gaps.clamp(min=1).float().log() / _BUCKET_WIDTH).long()
     return buckets.clamp(max=TIME_BUCKETS)
 
 
@@ -50,7 +54,7 @@ def relative_bias(bias: Bias, buckets: Tensor) -> Tensor:
     width, centre = buckets.shape[-1], len(bias.position) // 2
     place = torch.arange(width, device=buckets.device)
     offset = centre + place[None, :] - place[:, None]
-    by_time = bias.time.index_select(0, buckets.flatten()).view(buckets.shape)
+    by_time = bias.time.index_select(0, buckets.flatten().int()).view(buckets.shape)
     return by_time + bias.position[offset]
 
 

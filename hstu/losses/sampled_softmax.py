@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hstu.kernels import native, native_softmax
+
 _CHUNK = 256
 _COLLISION = -5e4
 # One product with the whole table beats gathering R rows a token until the table is this much
@@ -35,6 +37,10 @@ def sampled_softmax(
     ``table`` [X + 1, D] of all items are scored by their products, divided by ``temperature``.
     ``negatives`` [T, R] are rows of the table; one equal to the target does not count.
     """
+    if native.usable(queries, positives, table):
+        return native_softmax.sampled_softmax(
+            queries, positives, table, targets, negatives, temperature, _COLLISION
+        )
     loss: Tensor = _SampledSoftmax.apply(  # type: ignore[no-untyped-call]
         queries, positives, table, targets, negatives, temperature
     )

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from hstu.data.errors import ExitCode, HstuError
 from hstu.interventions import AttentionTerms, Intervention, build_interventions
-from hstu.kernels import TIME_BUCKETS, Bias, Relation, attend, time_buckets
+from hstu.kernels import TIME_BUCKETS, Bias, Relation, attend, relate
 from hstu.models.sasrec import SasrecBlock
 
 if TYPE_CHECKING:
@@ -143,8 +143,7 @@ class Hstu(nn.Module):
     def encode(self, batch: Batch) -> Tensor:
         """Unit vectors [B, W, D]; position t has seen events 0..t and the time of the next one."""
         x = self.embed_inputs(batch)
-        buckets = time_buckets(batch.timestamps, batch.next_timestamps)
-        relation = Relation(buckets, batch.lengths)
+        relation = relate(batch.timestamps, batch.next_timestamps, batch.lengths)
         for number, block in enumerate(self.blocks):
             x = block(x, relation, self._terms(batch, number))
         for change in self.changes:
@@ -166,11 +165,15 @@ class Hstu(nn.Module):
 
         With views, it is the direction of the sum of theirs.
         """
+        queries = [self._last(view) for view in self.views(batch)]
+        return queries[0] if len(queries) == 1 else unit(torch.stack(queries).sum(0))
+
+    def views(self, batch: Batch) -> list[Batch]:
+        """The batches whose queries are averaged: ``batch`` alone, unless interventions add."""
         views = [batch]
         for change in self.changes:
             views = [wider for view in views for wider in change.views(view)]
-        queries = [self._last(view) for view in views]
-        return queries[0] if len(queries) == 1 else unit(torch.stack(queries).sum(0))
+        return views
 
     def _last(self, batch: Batch) -> Tensor:
         encoded = self.encode(batch)

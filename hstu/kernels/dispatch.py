@@ -1,0 +1,41 @@
+"""Which implementation computes: compiled where it can, torch everywhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hstu.kernels import attention, native, native_attention
+from hstu.kernels.attention import Bias, Relation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def relate(timestamps: Tensor, next_timestamps: Tensor, lengths: Tensor) -> Relation:
+    """The relation of a batch's tokens, made once for all blocks.
+
+    ``timestamps`` and ``next_timestamps`` are int64 seconds [B, W], ``lengths`` [B] valid tokens.
+    """
+    if timestamps.device.type == "cpu" and native.library() is not None:
+        buckets = native_attention.time_buckets(timestamps, next_timestamps, lengths)
+    else:
+        buckets = attention.time_buckets(timestamps, next_timestamps)
+    return Relation(buckets, lengths)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Bias | None,
+    relation: Relation,
+    *,
+    divisor: int,
+    added: Tensor | None = None,
+    factor: Tensor | None = None,
+) -> Tensor:
+    """As ``hstu.kernels.attention.attend``."""
+    plain = bias is not None and added is None and factor is None
+    if bias is not None and plain and native.usable(q, k, v, *bias):
+        return native_attention.attend(q, k, v, bias, relation, divisor)
+    return attention.attend(q, k, v, bias, relation, divisor=divisor, added=added, factor=factor)

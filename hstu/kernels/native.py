@@ -1,0 +1,153 @@
+"""The compiled kernels of ``cpu.c``: built once for this machine, used where a compiler was found.
+
+The library lies below ``sys.prefix`` under a name made of its source, flags, compiler and kind of
+processor, so that a changed source or another machine never meets an old build. Where that folder
+cannot be written (a jail, a system Python) the build goes to a temporary folder of this process.
+``HSTU_KERNELS=torch`` in the environment turns the compiled kernels off; numbers then differ in
+their last bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+SOURCE = Path(__file__).with_name("cpu.c")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-shared",
+    "-fPIC",
+)
+VARIABLE = "HSTU_KERNELS"
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The compiled kernels, built now if need be; ``None`` without a compiler or when turned off.
+
+    Raises ``OSError`` when the environment asks for ``native`` and there is none.
+    """
+    wanted = os.environ.get(VARIABLE, "auto")
+    if wanted not in ("auto", "native", "torch"):
+        raise ValueError(f"{VARIABLE} is {wanted!r}; it must be auto, native or torch")
+    if wanted == "torch":
+        return None
+    path = _built()
+    if path is None:
+        if wanted == "native":
+            raise OSError(f"{VARIABLE}=native, but no C compiler (cc) built {SOURCE}")
+        return None
+    return ctypes.CDLL(str(path))
+
+
+def name() -> str:
+    """``native`` or ``torch``: which implementation runs float32 on the CPU."""
+    return "torch" if library() is None else "native"
+
+
+def usable(*tensors: Tensor) -> bool:
+    """Whether the compiled kernels can take these tensors."""
+    return all(t.dtype is torch.float32 and t.device.type == "cpu" for t in tensors) and (
+        library() is not None
+    )
+
+
+def lanes() -> int:
+    """Floats of one vector: rows of tables are padded to a multiple of it."""
+    compiled = library()
+    return 1 if compiled is None else int(compiled.hstu_lanes())
+
+
+def in_parts(weights: Tensor, work: Callable[[int, int, int], None]) -> int:
+    """Call ``work(part, first, last)`` on ranges of like total weight, one a thread of torch.
+
+    The ranges depend on the weights and the number of threads alone, so sums that are kept apart
+    by part and added in order repeat to the bit. Returns the number of parts.
+    """
+    total = len(weights)
+    parts = max(1, min(torch.get_num_threads(), total))
+    if parts == 1:
+        work(0, 0, total)
+        return 1
+    shares = weights.cumsum(0) * parts / weights.sum()
+    inner = torch.searchsorted(shares, torch.arange(1, parts, dtype=shares.dtype)).tolist()
+    bounds = [0, *inner, total]
+    spans = zip(range(parts), bounds[:-1], bounds[1:], strict=True)
+    list(_pool(parts).map(lambda span: work(*span), spans))
+    return parts
+
+
+def pointer(tensor: Tensor) -> ctypes.c_void_p:
+    """The address of a tensor's first element."""
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="hstu-kernel")
+
+
+def _built() -> Path | None:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        return None
+    identity = [SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor()]
+    digest = hashlib.sha256(b"\0".join(identity)).hexdigest()[:16]
+    file = f"hstu-kernels-{digest}.so"
+    shared = Path(sys.prefix) / "lib" / "rankevolve"
+    if (shared / file).is_file():
+        return shared / file
+    try:
+        shared.mkdir(parents=True, exist_ok=True)
+        return _compile(compiler, shared, file)
+    except PermissionError:
+        return _compile(compiler, Path(tempfile.mkdtemp(prefix="hstu-kernels-")), file)
+
+
+def _compile(compiler: str, folder: Path, file: str) -> Path | None:
+    """Build into ``folder`` and put the result in its place at once; ``None`` when it fails."""
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as unfinished:
+        target = Path(unfinished.name)
+    done = subprocess.run(
+        [compiler, *FLAGS, "-o", str(target), str(SOURCE), "-lm"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        target.unlink()
+        print(f"{SOURCE} does not compile, torch takes its place:\n{done.stderr}", file=sys.stderr)
+        return None
+    return target.replace(folder / file)
+
+
+def _processor() -> bytes:
+    """What tells one kind of processor from another: model and instruction sets."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine().encode()
+    kept = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
+    return "\n".join(sorted(kept)).encode()
