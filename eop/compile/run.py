@@ -25,6 +25,7 @@ _HEADER = "# Compiled from {source}; edits are overwritten by the next `snakemak
 # Generated files lie in runs/<run>/rules/, and `script:` is relative to the file it stands in.
 _SCRIPTS = "../../../scripts/"
 _FALLBACK_MINUTES = 60
+_THREADED = ("baseline", "train", "evaluate", "refit")
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ def _code(project: Project, step: Phase | Gate) -> str:
 
 def _threads(project: Project, step: Phase | Gate) -> int:
     """Cores that a rule takes."""
-    trains = isinstance(step, Phase) and step.function in ("baseline", "train", "evaluate")
-    return project.config.threads if trains else 1
+    works = isinstance(step, Phase) and step.function in _THREADED
+    return project.config.threads if works else 1
 
 
 def _title(state: State, instance: Instance) -> str:

@@ -10,11 +10,20 @@ if TYPE_CHECKING:
 
 
 def closing_lines(project: Project, position: Position) -> list[str]:
-    """One block of text per gate that waits, and one when the run has ended."""
+    """One block of text per gate that waits, and one when the run has ended or goes on."""
     lines = [_gate(project, gate) for gate in position.waiting]
     if position.ended:
         lines.append(_end(project, position.ended))
     return lines
+
+
+def onward_lines(position: Position) -> list[str]:
+    """After the last job of a call: that more may run now, known only since its jobs have run."""
+    nodes = position.frontier.instances
+    ready = [node for node in nodes if position.state.node(node) is None]
+    if position.waiting or position.ended or not ready:
+        return []
+    return [f"THE RUN GOES ON: {len(ready)} more jobs may run now; run the same command again."]
 
 
 def _gate(project: Project, gate: GateView) -> str:

@@ -17,7 +17,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_if_changed
 from eop.core.locks import LockHeldError, acquire
 from eop.driver.agent import products
-from eop.driver.announce import closing_lines
+from eop.driver.announce import closing_lines, onward_lines
 from eop.driver.start import open_run
 from eop.functions.split import require_raw_data
 from eop.project.config import check_keys, resolve
@@ -82,7 +82,10 @@ class Flow:
         """After the last job: record what the frontier now waits for, and say it."""
         if self.lock is not None:
             with _or_exit():
-                _announce(self.project, advance_and_compile(self.project))
+                position = advance_and_compile(self.project)
+                _announce(self.project, position)
+                for line in onward_lines(position):
+                    logger.warning(line)
 
 
 def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from eop.core.files import write_json
-from eop.functions.measure import judge_popularity, judge_seeds, train_seeds
+from eop.functions.measure import judge_popularity, judge_seeds, refit_seeds, train_seeds
 from eop.stats import noise_band
 
 if TYPE_CHECKING:
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 def baseline(context: Context) -> Path:
     """Train and judge the unpatched snapshot with every seed, and popularity beside it.
 
-    ``noise`` is the spread over seeds: what no proposal has caused.
+    ``noise`` is the spread over seeds: what no proposal has caused. In a protocol with a
+    ``refit`` the base is refitted too, once its validation numbers are there.
     """
-    recommender = context.recommender()
-    seeds = context.phase.arguments["seeds"]
-    checkpoint = train_seeds(context.root, recommender, context.project.base_experiment, seeds)
-    metrics = judge_seeds(context.root, recommender, checkpoint)
+    root, recommender = context.root, context.recommender()
+    experiment, seeds = context.project.base_experiment, context.phase.arguments["seeds"]
+    refits = context.project.plan.runs("refit")
+    checkpoint = train_seeds(root, recommender, experiment, seeds)
+    metrics = judge_seeds(root, recommender, checkpoint, test=not refits)
+    again = {"refit": refit_seeds(root, recommender, experiment, seeds)} if refits else {}
     noise = noise_band([seed["metrics"]["ndcg@10"] for seed in metrics["seeds"]])
     report = context.work / "baseline.json"
     write_json(
@@ -33,7 +36,8 @@ def baseline(context: Context) -> Path:
             "checkpoint": checkpoint,
             "metrics": metrics,
             "noise": {"metric": "ndcg@10", **asdict(noise)},
-            "popularity": judge_popularity(context.root, recommender),
+            "popularity": judge_popularity(root, recommender),
+            **again,
         },
     )
     return report

@@ -1,4 +1,4 @@
-"""Functions ``preflight``, ``train``, ``evaluate``: a branch's patch, checked, trained, judged."""
+"""A branch's change: ``preflight``, ``train``, ``evaluate`` and ``refit`` of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.canonical import digest, file_digest, tree_digest
 from eop.core.files import read_json, write_json
 from eop.functions.artifacts import EXPERIMENT_FILE
-from eop.functions.measure import judge_seeds, train_seeds
+from eop.functions.measure import judge_seeds, refit_seeds, train_seeds
 from eop.functions.recommender import CandidateError
 
 if TYPE_CHECKING:
@@ -87,8 +87,25 @@ def train(context: Context) -> Path:
 
 
 def evaluate(context: Context) -> Path:
-    """Judge the branch's checkpoints with the pristine evaluator."""
+    """Judge the branch's checkpoints with the pristine evaluator.
+
+    In a protocol with a ``refit`` the test is judged there and not here.
+    """
     checkpoint = read_json(context.produced("train"))
+    test = not context.project.plan.runs("refit")
     report = context.work / "metrics.json"
-    write_json(report, judge_seeds(context.root, context.recommender(), checkpoint))
+    write_json(report, judge_seeds(context.root, context.recommender(), checkpoint, test=test))
+    return report
+
+
+def refit(context: Context) -> Path:
+    """Train the branch anew on all but the test events, and judge that on the test.
+
+    It comes after ``evaluate``: selection is over, and its numbers are committed.
+    """
+    context.produced("evaluate")
+    seeds = [seed["seed"] for seed in read_json(context.produced("train"))["seeds"]]
+    report = context.work / "refit.json"
+    document = refit_seeds(context.root, context.recommender(), context.experiment(), seeds)
+    write_json(report, document)
     return report

@@ -14,10 +14,11 @@ from eop.evidence import FileRef, environment_facts, repository_facts
 from eop.functions.measure import measured_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from eop.functions.context import Context
-    from eop.functions.results import Result
+    from eop.functions.results import Fit, Result
 
 
 def collect(context: Context, result: Result) -> dict[str, Any]:
@@ -57,19 +58,20 @@ def _surroundings(context: Context) -> dict[str, Any]:
 
 def keep_checkpoints(root: Path, result: Result) -> None:
     """Copy the row's weights beside its entry, where DVC can name them."""
-    for seed in result.checkpoint["seeds"] if result.checkpoint else []:
-        target = root / checkpoint_path(result.id, seed["seed"])
-        if target.is_file() and file_digest(target) == seed["model"]["sha256"]:
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_name(f".{target.name}.tmp")
-        shutil.copyfile(measured_file(root, seed["model"]), draft)
-        draft.replace(target)
+    for fit in result.fits:
+        for seed in fit.checkpoint["seeds"]:
+            target = root / checkpoint_path(result.id, seed["seed"], fit.mark)
+            if target.is_file() and file_digest(target) == seed["model"]["sha256"]:
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f".{target.name}.tmp")
+            shutil.copyfile(measured_file(root, seed["model"]), draft)
+            draft.replace(target)
 
 
-def checkpoint_path(entry: str, seed: int) -> str:
-    """Where an entry's weights lie, relative to the root."""
-    return f"leaderboard/{entry}/model-seed{seed}.safetensors"
+def checkpoint_path(entry: str, seed: int, mark: str = "") -> str:
+    """Where an entry's weights lie, relative to the root; ``mark`` is that of a ``Fit``."""
+    return f"leaderboard/{entry}/model-seed{seed}{mark}.safetensors"
 
 
 def curve(root: Path, checkpoint: dict[str, Any]) -> bytes:
@@ -85,12 +87,12 @@ def curve(root: Path, checkpoint: dict[str, Any]) -> bytes:
     return out.getvalue().encode()
 
 
-def training_seconds(root: Path, checkpoint: dict[str, Any] | None) -> float | None:
-    """Seconds that the epochs of all seeds took; ``None`` without a training."""
-    if checkpoint is None:
+def training_seconds(root: Path, fits: Sequence[Fit]) -> float | None:
+    """Seconds that the epochs of all seeds and refits took; ``None`` without a training."""
+    if not fits:
         return None
     total = 0.0
-    for seed in checkpoint["seeds"]:
+    for seed in (seed for fit in fits for seed in fit.checkpoint["seeds"]):
         with measured_file(root, seed["curve"]).open() as stream:
             total += sum(float(row["seconds"]) for row in csv.DictReader(stream, delimiter="\t"))
     return total
@@ -125,10 +127,15 @@ def _split(context: Context) -> dict[str, Any]:
 
 
 def _checkpoints(result: Result) -> list[dict[str, Any]]:
-    seeds = result.checkpoint["seeds"] if result.checkpoint else []
     return [
-        {**seed["model"], "path": checkpoint_path(result.id, seed["seed"]), "seed": seed["seed"]}
-        for seed in seeds
+        {
+            **seed["model"],
+            "path": checkpoint_path(result.id, seed["seed"], fit.mark),
+            "seed": seed["seed"],
+            "targets": list(fit.targets),
+        }
+        for fit in result.fits
+        for seed in fit.checkpoint["seeds"]
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode
@@ -22,49 +23,74 @@ _NO_SEED = 0  # the popularity baseline is not trained
 
 
 def train_seeds(
-    root: Path, recommender: Recommender, experiment: Path, seeds: Sequence[int]
+    root: Path,
+    recommender: Recommender,
+    experiment: Path,
+    seeds: Sequence[int],
+    *,
+    refit: bool = False,
 ) -> dict[str, Any]:
-    """Train once per seed; the ``checkpoint`` document with every file's digest."""
+    """Train once per seed; the ``checkpoint`` document with every file's digest.
+
+    ``refit`` trains on the validation events too.
+    """
     trained = []
-    for seed, folder in zip(seeds, recommender.train(experiment, seeds), strict=True):
+    folders = recommender.train(experiment, seeds, refit=refit)
+    for seed, folder in zip(seeds, folders, strict=True):
         files = {"checkpoint": "checkpoint.json", "model": "model.safetensors"}
         refs = {key: _ref(root, folder / name) for key, name in files.items()}
         trained.append({"seed": seed, **refs, "curve": _ref(root, folder / "curve.tsv")})
     return {"schema": "checkpoint/1", "seeds": trained}
 
 
-def judge_seeds(root: Path, recommender: Recommender, checkpoint: dict[str, Any]) -> dict[str, Any]:
+def judge_seeds(
+    root: Path, recommender: Recommender, checkpoint: dict[str, Any], *, test: bool = True
+) -> dict[str, Any]:
     """Judge every seed's checkpoint; the ``metrics`` document.
 
-    It shows the validation target. The canonical test is read here, counted in ``reads``, and
-    sealed: the document names the files of its numbers by digest, and no agent is given them.
-    Raises ``EopError`` (EOP650) when weights are not those that the training left.
+    It shows the validation target. With ``test``, the canonical test is read here, counted in
+    ``reads``, and sealed: the document names the files of its numbers by digest, and no agent is
+    given them. Raises ``EopError`` (EOP650) when weights are not those that the training left.
     """
-    for seed in checkpoint["seeds"]:
-        for name in ("checkpoint", "model"):
-            measured_file(root, seed[name])
-    folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
-    seeds = [seed["seed"] for seed in checkpoint["seeds"]]
-    validation, test = [recommender.evaluate(folders, target) for target in TARGETS]
-    judged = list(zip(seeds, validation, test, strict=True))
-    return _document(root, judged, reads=recommender.reads("test"))
+    seeds, folders = _weights(root, checkpoint)
+    judged = list(zip(seeds, recommender.evaluate(folders, "validation"), strict=True))
+    sealed = _judge_test(root, recommender, seeds, folders) if test else None
+    return _document(root, judged, sealed)
+
+
+def refit_seeds(
+    root: Path, recommender: Recommender, experiment: Path, seeds: Sequence[int]
+) -> dict[str, Any]:
+    """Train anew on all but the test events, same experiment, and judge that on the test.
+
+    The ``refit`` document: the checkpoints, and the test sealed as in ``judge_seeds``. To be
+    called after validation has been judged: these checkpoints have seen its targets. What judges
+    writes where the training could not.
+    """
+    trains = replace(recommender, scratch=recommender.scratch / "refit")
+    judges = replace(recommender, scratch=recommender.scratch / "refit-judged")
+    checkpoint = train_seeds(root, trains, experiment, seeds, refit=True)
+    known, folders = _weights(root, checkpoint)
+    sealed = _judge_test(root, judges, known, folders)
+    return {"schema": "refit/1", "checkpoint": checkpoint, "sealed": sealed}
 
 
 def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
     """The popularity baseline as a ``metrics`` document."""
     validation, test = [recommender.popularity(target) for target in TARGETS]
-    return _document(root, [(_NO_SEED, validation, test)], reads=recommender.reads("test"))
+    sealed = _sealed(root, [(_NO_SEED, test)], reads=recommender.reads("test"))
+    return _document(root, [(_NO_SEED, validation)], sealed)
 
 
 def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sealed test numbers of a ``metrics`` document: one {seed, metrics} per seed.
+    """The sealed test numbers of a ``metrics`` or ``refit`` document: {seed, metrics} per seed.
 
     Raises ``EopError`` (EOP650) when a file is no longer what was sealed.
     """
     return [
         {
             "seed": seed["seed"],
-            "metrics": read_json(measured_file(root, seed["metrics"]))["metrics"],
+            "metrics": _metrics(read_json(measured_file(root, seed["metrics"]))),
         }
         for seed in document["sealed"]["seeds"]
     ]
@@ -90,26 +116,53 @@ def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: sum(row[name] for row in rows) / len(rows) for name in METRICS}
 
 
-def _document(
-    root: Path, judged: Sequence[tuple[int, Path, Path]], *, reads: int
+def _weights(root: Path, checkpoint: dict[str, Any]) -> tuple[list[int], list[Path]]:
+    """Seeds and folders of a ``checkpoint`` document, once its files are found unchanged."""
+    for seed in checkpoint["seeds"]:
+        for name in ("checkpoint", "model"):
+            measured_file(root, seed[name])
+    folders = [(root / seed["checkpoint"]["path"]).parent for seed in checkpoint["seeds"]]
+    return [seed["seed"] for seed in checkpoint["seeds"]], folders
+
+
+def _judge_test(
+    root: Path, recommender: Recommender, seeds: Sequence[int], folders: Sequence[Path]
 ) -> dict[str, Any]:
-    seeds, sealed = [], []
-    for seed, validation, test in judged:
+    judged = list(zip(seeds, recommender.evaluate(folders, "test"), strict=True))
+    return _sealed(root, judged, reads=recommender.reads("test"))
+
+
+def _sealed(root: Path, judged: Sequence[tuple[int, Path]], *, reads: int) -> dict[str, Any]:
+    seeds = [
+        {"seed": seed, **{key: _ref(root, test / name) for key, name in _SEALED.items()}}
+        for seed, test in judged
+    ]
+    return {"target": "test", "reads": reads, "seeds": seeds}
+
+
+def _document(
+    root: Path, judged: Sequence[tuple[int, Path]], sealed: dict[str, Any] | None
+) -> dict[str, Any]:
+    seeds = []
+    for seed, validation in judged:
         facts = read_json(validation / "metrics.json")
         ranks = _ref(root, validation / "ranks.parquet")
-        seeds.append({"seed": seed, "metrics": facts["metrics"], "ranks": ranks})
-        refs = {key: _ref(root, test / name) for key, name in _SEALED.items()}
-        sealed.append({"seed": seed, **refs})
+        seeds.append({"seed": seed, "metrics": _metrics(facts), "ranks": ranks})
     return {
         "schema": "metrics/1",
         "target": "validation",
         "users": facts["users"],
         "corpus": facts["corpus"],
         "split": facts["split"],
-        "metrics": mean([seed["metrics"] for seed in seeds]),
+        "metrics": mean([_metrics(seed) for seed in seeds]),
         "seeds": seeds,
-        "sealed": {"target": "test", "reads": reads, "seeds": sealed},
+        "sealed": sealed,
     }
+
+
+def _metrics(facts: dict[str, Any]) -> dict[str, float]:
+    """The metrics that rows record, of all that an evaluation leaves."""
+    return {name: facts["metrics"][name] for name in METRICS}
 
 
 _SEALED = {"metrics": "metrics.json", "ranks": "ranks.parquet"}

@@ -41,6 +41,9 @@ def _candidate(context: Context, branch: str) -> Candidate:
     )
 
 
-def _ranks(context: Context, metrics: dict[str, Any]) -> list[Ranks]:
-    """The validation ranks of a ``metrics`` document, one per seed."""
-    return [read_ranks(measured_file(context.root, seed["ranks"])) for seed in metrics["seeds"]]
+def _ranks(context: Context, metrics: dict[str, Any]) -> dict[int, Ranks]:
+    """The validation ranks of a ``metrics`` document, by seed."""
+    return {
+        seed["seed"]: read_ranks(measured_file(context.root, seed["ranks"]))
+        for seed in metrics["seeds"]
+    }

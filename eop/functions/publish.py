@@ -39,9 +39,11 @@ def publish(context: Context) -> Path:
 
 def _entry(context: Context, result: Result) -> Entry:
     validation = test = None
+    sealed = result.sealed
     if result.metrics is not None:
         validation = _scores(result, result.metrics["seeds"])
-        test = _scores(result, open_sealed(context.root, result.metrics))
+    if sealed is not None:
+        test = _scores(result, open_sealed(context.root, sealed))
     return Entry(
         id=result.id,
         kind=result.kind,
@@ -54,7 +56,7 @@ def _entry(context: Context, result: Result) -> Entry:
         reason=result.reason,
         validation=validation,
         test=test,
-        test_reads=result.metrics["sealed"]["reads"] if result.metrics else 0,
+        test_reads=sealed["sealed"]["reads"] if sealed else 0,
         decision=_decision(result.verdict),
         cost=_cost(context, result),
         tolerance=context.project.config.tolerance,
@@ -73,7 +75,8 @@ def _decision(verdict: dict[str, Any] | None) -> Decision | None:
         return None
     low_high = verdict["interval"]
     interval = (low_high[0], low_high[1]) if low_high else None
-    return Decision(verdict["promoted"], verdict["delta"], interval, verdict["reason"])
+    seeds = tuple(verdict["seeds"]) if verdict.get("seeds") is not None else None
+    return Decision(verdict["promoted"], verdict["delta"], interval, verdict["reason"], seeds)
 
 
 def _cost(context: Context, result: Result) -> Cost:
@@ -81,7 +84,7 @@ def _cost(context: Context, result: Result) -> Cost:
 
     A sum with an unknown part is unknown.
     """
-    train_s = evidence.training_seconds(context.root, result.checkpoint)
+    train_s = evidence.training_seconds(context.root, result.fits)
     usages = [node.usage for node in result.nodes.values()]
     if not usages or None in usages:
         return Cost(None, None, train_s)
@@ -100,6 +103,6 @@ def _files(context: Context, result: Result) -> dict[str, bytes]:
         files["patch.diff"] = result.patch.read_bytes()
     if result.experiment:
         files["config.yaml"] = result.experiment.read_bytes()
-    if result.checkpoint:
-        files["curve.tsv"] = evidence.curve(context.root, result.checkpoint)
+    for fit in result.fits:
+        files[f"curve{fit.mark}.tsv"] = evidence.curve(context.root, fit.checkpoint)
     return files

@@ -26,6 +26,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 _OUR_FAULTS = (ExitCode.USAGE, ExitCode.DATA, ExitCode.ENVIRONMENT)
 _TRAIN_FILES = ("train.parquet", "items.parquet")
+_REFIT_FILES = (*_TRAIN_FILES, "validation.parquet")
 CHECKPOINT_FILES = ("checkpoint.json", "model.safetensors", "curve.tsv")
 _TAIL_BYTES = 4096
 _TAIL_LINES = 8
@@ -60,19 +61,23 @@ class Recommender:
     timeout_s: float
     started: float = field(default_factory=time.monotonic)
 
-    def train(self, experiment: Path, seeds: Sequence[int]) -> list[Path]:
+    def train(self, experiment: Path, seeds: Sequence[int], *, refit: bool = False) -> list[Path]:
         """Train once per seed; return the folders of the checkpoints. Sees training data only.
 
-        A seed that is trained already is left alone: training is the dear part.
+        ``refit`` trains on the validation events too; the test's are never there. A seed that is
+        trained already is left alone: training is the dear part.
         """
-        outs = {seed: self.scratch / f"seed{seed}" for seed in seeds}
+        mark = "-refit" if refit else ""
+        outs = {seed: self.scratch / f"seed{seed}{mark}" for seed in seeds}
         due = [seed for seed in seeds if not (outs[seed] / "checkpoint.json").is_file()]
         if due:
-            arguments = ["train", "--config", str(experiment), "--data", str(self._zone())]
+            zone = self._zone(f"zone{mark}", _REFIT_FILES if refit else _TRAIN_FILES)
+            arguments = ["train", "--config", str(experiment), "--data", str(zone)]
+            arguments += ["--include-validation"] if refit else []
             arguments += ["--threads", str(self.threads)]
             for seed in due:
                 arguments += ["--seed", str(seed), "--out", str(outs[seed])]
-            self._candidate(arguments, read=[experiment, self._zone()], log="train")
+            self._candidate(arguments, read=[experiment, zone], log=f"train{mark}")
         for out in outs.values():
             _require_files(out)
         return list(outs.values())
@@ -81,10 +86,11 @@ class Recommender:
         """Run the scientific-safety checks; the report says what passed and what did not."""
         report = self.scratch / "preflight.json"
         report.unlink(missing_ok=True)
-        arguments = ["preflight", "--config", str(experiment), "--data", str(self._zone())]
+        zone = self._zone("zone", _TRAIN_FILES)
+        arguments = ["preflight", "--config", str(experiment), "--data", str(zone)]
         arguments += ["--out", str(report)]
         try:
-            self._candidate(arguments, read=[experiment, self._zone()], log="preflight")
+            self._candidate(arguments, read=[experiment, zone], log="preflight")
         except CandidateError:
             # Status 1 means that a check failed; with any other end the report is not to be had.
             result = _report(report)
@@ -142,10 +148,10 @@ class Recommender:
     def _reads_file(self, target: str) -> Path:
         return self.scratch / f"{target}.reads"
 
-    def _zone(self) -> Path:
-        """The training zone: a folder with the training data and nothing else."""
-        zone = self.scratch / "zone"
-        for name in _TRAIN_FILES:
+    def _zone(self, folder: str, names: Sequence[str]) -> Path:
+        """A training zone: a folder of its own with these files of the split and nothing else."""
+        zone = self.scratch / folder
+        for name in names:
             if not (zone / name).is_file():
                 zone.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(self.split / name, zone / f".{name}")

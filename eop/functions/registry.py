@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 # Name to module. A module is loaded when its function runs: a job pays for what it uses.
 FUNCTIONS = {
     "baseline": "baseline",
+    "recipes": "recipes",
+    "compose": "recipes",
     "preflight": "candidate",
     "train": "candidate",
     "evaluate": "candidate",
+    "refit": "candidate",
     "promote": "promote",
     "publish": "publish",
 }

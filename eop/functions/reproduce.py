@@ -14,7 +14,14 @@ from eop.agents.patch import apply
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_json, write_text
 from eop.evidence import FileRef
-from eop.functions.measure import METRICS, judge_popularity, judge_seeds, open_sealed, train_seeds
+from eop.functions.measure import (
+    METRICS,
+    judge_popularity,
+    judge_seeds,
+    open_sealed,
+    refit_seeds,
+    train_seeds,
+)
 from eop.functions.recommender import CandidateError, Recommender
 from eop.functions.trees import unpack
 from eop.leaderboard import Entry, Scores, entry_folder, read_entry
@@ -185,12 +192,14 @@ def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> d
         checkpoint = train_seeds(root, recommender, experiment, seeds)
         # What judges writes where the candidate's training could not.
         judge = replace(recommender, scratch=out / "judged")
-        document = judge_seeds(root, judge, checkpoint)
+        document = judge_seeds(root, judge, checkpoint, test=not entry.refitted)
+        beside = replace(recommender, scratch=out)
+        again = refit_seeds(root, beside, experiment, seeds) if entry.refitted else document
     except CandidateError as error:
         raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
     return {
         "validation": _scores(document["seeds"]),
-        "test": _scores(open_sealed(root, document)),
+        "test": _scores(open_sealed(root, again)),
     }
 
 

@@ -26,10 +26,20 @@ _POPULARITY = Proposal(
 
 
 @dataclass(frozen=True)
-class Result:
-    """One row to be. ``metrics``, ``checkpoint``, ``preflight`` and ``verdict`` are documents.
+class Fit:
+    """A ``checkpoint`` document and the targets judged with it; ``mark`` names its files."""
 
-    ``nodes`` holds every node of the row; ``None`` stands for what the row never came to.
+    mark: str
+    checkpoint: dict[str, Any]
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row to be. ``metrics``, ``checkpoint``, ``preflight`` and the like are documents.
+
+    ``refit`` is there when the test was judged with checkpoints of its own. ``nodes`` holds every
+    node of the row; ``None`` stands for what the row never came to.
     """
 
     id: str
@@ -43,11 +53,25 @@ class Result:
     reason: str = ""
     metrics: dict[str, Any] | None = None
     checkpoint: dict[str, Any] | None = None
+    refit: dict[str, Any] | None = None
     patch: Path | None = None
     experiment: Path | None = None
     preflight: dict[str, Any] | None = None
     verdict: dict[str, Any] | None = None
     analysis: str | None = None
+
+    @property
+    def fits(self) -> list[Fit]:
+        """The trainings behind the row, each with the targets that it was judged on."""
+        refit = [Fit("-refit", self.refit["checkpoint"], ("test",))] if self.refit else []
+        targets = ("validation",) if refit else ("validation", "test")
+        return [*([Fit("", self.checkpoint, targets)] if self.checkpoint else []), *refit]
+
+    @property
+    def sealed(self) -> dict[str, Any] | None:
+        """The document that seals the row's test numbers; ``None`` when the test was not read."""
+        document = self.refit or self.metrics
+        return document if document and document["sealed"] else None
 
     @property
     def not_reproducible(self) -> str | None:
@@ -72,6 +96,7 @@ def references(context: Context) -> list[Result]:
         nodes,
         metrics=measured["metrics"],
         checkpoint=measured["checkpoint"],
+        refit=measured.get("refit"),
         experiment=context.project.base_experiment,
     )
     popularity = Result(
@@ -112,6 +137,7 @@ def _candidate(
         reason=end.reason,
         metrics=read_json(end.metrics) if end.metrics else None,
         checkpoint=read_json(left["train"]) if "train" in left else None,
+        refit=read_json(left["refit"]) if "refit" in left else None,
         patch=patch if patch and patch.stat().st_size else None,
         experiment=left.get("experiment"),
         preflight=read_json(left["preflight"]) if "preflight" in left else None,

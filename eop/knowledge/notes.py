@@ -92,6 +92,8 @@ def _decision(entry: Entry) -> str:
     if decision.interval:
         low, high = decision.interval
         delta += f", 95 % interval [{low:+.4f}, {high:+.4f}]"
+    if decision.seeds:
+        delta += f" over the common seeds {', '.join(map(str, decision.seeds))}"
     verdict = "promoted" if decision.promoted else "not promoted"
     return f"{delta}; {verdict}: {_line(decision.reason)}."
 

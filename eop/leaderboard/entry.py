@@ -46,12 +46,16 @@ class Scores:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the promotion rule said. ``delta``: NDCG@10 against the parent on validation."""
+    """What the promotion rule said. ``delta``: NDCG@10 against the parent on validation.
+
+    ``seeds`` are those that both sides have, and were compared; ``None``: not recorded.
+    """
 
     promoted: bool
     delta: float | None
     interval: tuple[float, float] | None
     reason: str
+    seeds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,14 @@ class Entry:
     evidence: dict[str, Any]
 
     @property
+    def refitted(self) -> bool:
+        """Whether the test was judged with checkpoints that validation was not judged with."""
+        return any(
+            "validation" not in file.get("targets", ("validation",))
+            for file in self.evidence["checkpoints"]
+        )
+
+    @property
     def reproducible(self) -> bool:
         """Whether a reproduction is possible."""
         return self.not_reproducible is None
@@ -100,6 +112,9 @@ class Entry:
         data = {"schema": ENTRY_SCHEMA, **asdict(self)}
         if self.decision and self.decision.interval:
             data["decision"]["interval"] = list(self.decision.interval)
+        if self.decision:
+            seeds = data["decision"].pop("seeds")
+            data["decision"] |= {} if seeds is None else {"seeds": list(seeds)}
         tail = {name: data.pop(name) for name in ("not_reproducible", "evidence")}
         return {**data, "reproducible": self.reproducible, **tail}
 
@@ -114,7 +129,14 @@ class Entry:
         if data["decision"]:
             interval = data["decision"]["interval"]
             pair = (interval[0], interval[1]) if interval else None
-            values["decision"] = Decision(**{**data["decision"], "interval": pair})
+            seeds = data["decision"].get("seeds")
+            values["decision"] = Decision(
+                **{
+                    **data["decision"],
+                    "interval": pair,
+                    "seeds": None if seeds is None else tuple(seeds),
+                }
+            )
         return cls(**values)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_FILE = "config/schemas/entry.schema.yaml"
-_GIVEN = ("patch.diff", "config.yaml", "curve.tsv")
+_GIVEN = ("patch.diff", "config.yaml", "curve.tsv", "curve-refit.tsv")
 _NAMES = ("entry.yaml", "metrics.json", "dvc.yaml", *_GIVEN)
 
 
@@ -34,10 +34,11 @@ def entry_folder(root: Path, entry_id: str) -> Path:
 def write_entry(root: Path, entry: Entry, files: Mapping[str, bytes]) -> Path:
     """Add ``entry`` to the leaderboard in one step and return its folder.
 
-    ``files`` holds any of ``patch.diff``, ``config.yaml``, ``curve.tsv``; ``entry.yaml``,
-    ``metrics.json`` and, for a reproducible entry, ``dvc.yaml`` are made here. Writing the same
-    entry again changes nothing. Raises ``EOP661`` when the entry breaks its schema, ``EOP662``
-    when a file is not what the evidence says, ``EOP663`` when another entry has this id.
+    ``files`` holds any of ``patch.diff``, ``config.yaml``, ``curve.tsv``, ``curve-refit.tsv``;
+    ``entry.yaml``, ``metrics.json`` and, for a reproducible entry, ``dvc.yaml`` are made here.
+    Writing the same entry again changes nothing. Raises ``EOP661`` when the entry breaks its
+    schema, ``EOP662`` when a file is not what the evidence says, ``EOP663`` when another entry
+    has this id.
     """
     content = _content(root, entry, files)
     folder = entry_folder(root, entry.id)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eop.stats import paired_difference
+from eop.stats import common_seeds, same_seed_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eop.stats import Difference, Ranks
 
 
 @dataclass(frozen=True)
 class Champion:
-    """The entry to beat and its validation ranks, one ``Ranks`` per seed."""
+    """The entry to beat and its validation ranks, by seed."""
 
     entry: str
-    ranks: Sequence[Ranks]
+    ranks: Mapping[int, Ranks]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A challenger; ``ranks`` is ``None`` when it was not measured (``outcome`` says why)."""
+    """A challenger; ``ranks`` by seed, ``None`` when not measured (``outcome`` says why)."""
 
     proposal: str
     entry: str
     outcome: str
-    ranks: Sequence[Ranks] | None
+    ranks: Mapping[int, Ranks] | None
 
 
 def decide(
@@ -36,9 +36,9 @@ def decide(
 ) -> dict[str, Any]:
     """The decision, as data of the schema ``decision``: at most one candidate is promoted.
 
-    It is the one with the largest mean difference among those that completed, have ``min_seeds``
-    seeds (as has the parent), and whose 95 % interval of the paired difference in NDCG@10 lies
-    above 0. With one seed the spread of training is unknown, so nothing can be told from noise.
+    It is the one with the largest mean difference among those that completed, share ``min_seeds``
+    seeds with the parent, and whose 95 % interval of the paired difference in NDCG@10 over those
+    seeds lies above 0. With one seed a gain cannot be told from the noise of training.
     """
     trials = [_trial(parent, candidate, min_seeds) for candidate in candidates]
     eligible = [trial for trial in trials if trial.obstacle is None]
@@ -57,6 +57,7 @@ class _Trial:
     candidate: Candidate
     difference: Difference | None
     obstacle: str | None
+    seeds: list[int] | None = None
 
     def order(self) -> tuple[float, str]:
         return (-self.difference.mean if self.difference else 0.0, self.candidate.entry)
@@ -65,17 +66,21 @@ class _Trial:
 def _trial(parent: Champion, candidate: Candidate, min_seeds: int) -> _Trial:
     if candidate.outcome != "completed" or candidate.ranks is None:
         return _Trial(candidate, None, f"not measured: {candidate.outcome}")
-    difference = paired_difference(candidate.ranks, parent.ranks)
-    return _Trial(candidate, difference, _obstacle(difference, min_seeds))
-
-
-def _obstacle(difference: Difference, min_seeds: int) -> str | None:
-    own, other = difference.seeds
-    if min(own, other) < min_seeds:
-        return (
-            f"{own} seed(s) against {other} of the parent: {min_seeds} of each are needed "
-            "to tell a gain from the noise of training"
+    seeds = common_seeds(candidate.ranks, parent.ranks)
+    if not seeds:
+        return _Trial(candidate, None, "not compared: no seed in common with the parent", seeds)
+    difference = same_seed_difference(candidate.ranks, parent.ranks)
+    few = None
+    if len(seeds) < min_seeds:
+        few = (
+            f"{len(candidate.ranks)} seed(s) against {len(parent.ranks)} of the parent, "
+            f"{len(seeds)} in common: {min_seeds} are needed to tell a gain from the noise of "
+            "training"
         )
+    return _Trial(candidate, difference, few or _obstacle(difference), seeds)
+
+
+def _obstacle(difference: Difference) -> str | None:
     low, high = difference.interval95
     if low > 0:
         return None
@@ -95,6 +100,7 @@ def _verdict(trial: _Trial, best: str | None) -> dict[str, Any]:
         "outcome": candidate.outcome,
         "delta": difference.mean if difference else None,
         "interval": list(difference.interval95) if difference else None,
+        "seeds": trial.seeds,
         "promoted": promoted,
         "reason": reason,
     }

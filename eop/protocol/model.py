@@ -165,6 +165,10 @@ class Plan:
         steps: list[Phase | Gate] = [*self.phases, *self.gates]
         return {step.id: step for step in sorted(steps, key=lambda step: step.line)}
 
+    def runs(self, function: str) -> bool:
+        """Whether a phase runs the deterministic function of this name."""
+        return any(phase.function == function for phase in self.phases)
+
     def requirements(self, name: str) -> tuple[str, ...]:
         """Ids that must be done before step ``name``: its needs, its join, a gate's ``after``."""
         step = self.steps[name]

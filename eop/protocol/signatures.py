@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import Output
-from eop.protocol.shapes import Field, integer, listing
+from eop.protocol.shapes import Field, integer, listing, name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SEEDS = Field(listing(integer(0, 2**31 - 1)), required=True)
+_FOLDER = name(
+    re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*", re.ASCII),
+    "folder",
+    "a path below the project, such as config/recipes",
+)
+_RECIPE = name(
+    re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?"),
+    "recipe name",
+    "lower-case letters, digits, '-' and '_': the file's name without .yaml",
+)
 
 
 @dataclass(frozen=True)
@@ -20,27 +31,44 @@ class Signature:
     """A function's contract.
 
     ``arguments`` are the typed keys of ``with``; ``after`` are functions that must run before it;
-    ``patch`` says that it works on a patch; ``join`` that it works on joined branches;
-    ``leaves`` are the artifacts it writes, which its phase must declare.
+    ``change`` says that it works on a patch or on a composed experiment config; ``join`` that it
+    works on joined branches; ``items`` that it works in a branch, opened by an item of what the
+    function of that name leaves; ``branch`` that it works in a branch of any kind; ``leaves``
+    are the artifacts it writes, which its phase must declare.
     """
 
     leaves: tuple[Output, ...]
     arguments: Mapping[str, Field] = field(default_factory=dict)
     after: tuple[str, ...] = ()
-    patch: bool = False
+    change: bool = False
     join: bool = False
+    branch: bool = False
+    items: str | None = None
 
 
 FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
     {
         "baseline": Signature((Output("baseline", "baseline.json"),), {"seeds": _SEEDS}),
-        "preflight": Signature((Output("preflight", "preflight.json", "preflight"),), patch=True),
+        "recipes": Signature(
+            (Output("recipes", "recipes.json", "recipes"),),
+            {"folder": Field(_FOLDER, required=True), "names": Field(listing(_RECIPE))},
+        ),
+        "compose": Signature(
+            (Output("experiment", "experiment.yaml"),),
+            after=("recipes",),
+            branch=True,
+            items="recipes",
+        ),
+        "preflight": Signature((Output("preflight", "preflight.json", "preflight"),), change=True),
         "train": Signature(
             (Output("checkpoint", "checkpoint.json", "checkpoint"),),
             {"seeds": _SEEDS},
             after=("preflight",),
         ),
         "evaluate": Signature((Output("metrics", "metrics.json", "metrics"),), after=("train",)),
+        "refit": Signature(
+            (Output("refit", "refit.json", "refit"),), after=("evaluate",), branch=True
+        ),
         "promote": Signature(
             (Output("decision", "decision.json", "decision"),),
             after=("baseline", "evaluate"),

@@ -223,12 +223,29 @@ def frontier(plan: Plan, state: State) -> Frontier:
             reachable.add(step)
         else:
             closed.extend(nodes)
+    first = _before_the_branches(plan, reachable) if unknown else None
+    if first is not None:
+        inside = [node for node in inside if node.step in first or is_over(plan, state, node)]
     if state.ended:
         inside, closed = [node for node in inside if is_over(plan, state, node)], []
     keys = {node.key for node in inside}
     earlier = [Instance.parse(k) for k, n in state.nodes.items() if n.final and k not in keys]
     reason = _stop_reason(plan, state, closed, unknown)
     return Frontier(tuple(inside), tuple(earlier), tuple(closed), reason)
+
+
+def _before_the_branches(plan: Plan, reachable: set[str]) -> frozenset[str] | None:
+    """What leads to the fan-out, when a function is about to list its items; else ``None``.
+
+    Such a list takes seconds, and one Snakemake call cannot run branches that it does not know.
+    So all else waits for the next call, in which it runs beside the branches.
+    """
+    head = next(phase for phase in plan.phases if phase.fan_out)
+    assert head.fan_out is not None
+    lists = plan.producer(head.fan_out.artifact)
+    if lists.function is None or lists.id not in reachable:
+        return None
+    return frozenset(step for step in plan.steps if head.id in plan.descendants(step))
 
 
 def _in_order(plan: Plan, steps: frozenset[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from eop.core.errors import EopError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,14 +68,27 @@ def paired_difference(a: Sequence[Ranks], b: Sequence[Ranks]) -> Difference:
     not the same, or when there are fewer than two.
     """
     left, right = _gains(a, b)
-    per_user = left.mean(axis=0) - right.mean(axis=0)
-    users = len(per_user)
-    mean = float(per_user.mean())
-    user_error = float(per_user.std(ddof=1) / math.sqrt(users))
-    seed_error = _seed_error(left.mean(axis=1), right.mean(axis=1))
-    error = math.hypot(user_error, seed_error or 0.0)
-    interval = (mean - _HALF_WIDTH * error, mean + _HALF_WIDTH * error)
-    return Difference(mean, error, interval, users, (len(a), len(b)), user_error, seed_error)
+    return _difference(left, right, _seed_variance(left, right))
+
+
+def common_seeds(a: Mapping[int, Ranks], b: Mapping[int, Ranks]) -> list[int]:
+    """The seeds that both sides were measured with, in order."""
+    return sorted(a.keys() & b.keys())
+
+
+def same_seed_difference(a: Mapping[int, Ranks], b: Mapping[int, Ranks]) -> Difference:
+    """Compare two models on the seeds that both have: what a lucky seed adds, it adds to both.
+
+    The variance over seeds is that of all seeds of either side, so that the seeds left out of the
+    mean still say how much training varies. With equal sets of seeds it is ``paired_difference``.
+    Raises ``EOP652`` as that does, and when no seed is common.
+    """
+    common = common_seeds(a, b)
+    if not common:
+        raise _refused(f"no seed is common to {sorted(a)} and {sorted(b)}")
+    left, right = _gains(list(a.values()), list(b.values()))
+    rows = [[list(side).index(seed) for seed in common] for side in (a, b)]
+    return _difference(left[rows[0]], right[rows[1]], _seed_variance(left, right))
 
 
 def noise_band(metrics: Sequence[float]) -> NoiseBand:
@@ -108,13 +121,29 @@ def _gains(
     )
 
 
-def _seed_error(left: NDArray[np.float64], right: NDArray[np.float64]) -> float | None:
-    """Standard error of the difference of two means over seeds, with a pooled variance."""
+def _difference(
+    left: NDArray[np.float64], right: NDArray[np.float64], seed_variance: float | None
+) -> Difference:
+    """The difference of two sides, (seeds, users) each, whose seeds vary by ``seed_variance``."""
+    per_user = left.mean(axis=0) - right.mean(axis=0)
+    seeds, users = (len(left), len(right)), len(per_user)
+    mean = float(per_user.mean())
+    user_error = float(per_user.std(ddof=1) / math.sqrt(users))
+    seed_error = None
+    if seed_variance is not None:
+        seed_error = math.sqrt(seed_variance * (1 / seeds[0] + 1 / seeds[1]))
+    error = math.hypot(user_error, seed_error or 0.0)
+    interval = (mean - _HALF_WIDTH * error, mean + _HALF_WIDTH * error)
+    return Difference(mean, error, interval, users, seeds, user_error, seed_error)
+
+
+def _seed_variance(left: NDArray[np.float64], right: NDArray[np.float64]) -> float | None:
+    """Variance of the seeds' means, pooled over both sides; ``None`` with one seed on each."""
     freedom = len(left) + len(right) - 2
     if freedom == 0:
         return None
-    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (left, right))
-    return math.sqrt(squares / freedom * (1 / len(left) + 1 / len(right)))
+    means = [side.mean(axis=1) for side in (left, right)]
+    return sum(float(((side - side.mean()) ** 2).sum()) for side in means) / freedom
 
 
 def _refused(message: str) -> EopError:

@@ -19,7 +19,7 @@ from eop.functions.measure import (
     open_sealed,
     train_seeds,
 )
-from eop.functions.results import Result
+from eop.functions.results import Fit, Result
 from eop.leaderboard import Proposal
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ def test_the_curves_of_all_seeds_are_one_table(tmp_path: Path) -> None:
         "seed\tepoch\tloss\tseconds\n"
         "1\t1\t1.5\t0.25\n1\t2\t1.5\t0.5\n2\t1\t2.5\t0.25\n2\t2\t1.5\t0.5\n"
     )
-    assert evidence.training_seconds(tmp_path, trained) == pytest.approx(1.5)
-    assert evidence.training_seconds(tmp_path, None) is None, "missing is never 0"
+    fit = Fit("", trained, ("validation", "test"))
+    assert evidence.training_seconds(tmp_path, [fit]) == pytest.approx(1.5)
+    assert evidence.training_seconds(tmp_path, []) is None, "missing is never 0"
     (tmp_path / "train/seed2/curve.tsv").write_text("epoch\tloss\tseconds\n1\t0.1\t9.0\n")
     with pytest.raises(EopError, match="EOP650"):
         evidence.curve(tmp_path, trained)

@@ -14,12 +14,12 @@ from eop.stats import Ranks
 USERS = np.arange(400)
 
 
-def model(quality: float, *, seeds: int = 3, noise: float = 0.0) -> list[Ranks]:
+def model(quality: float, *, seeds: int = 3, noise: float = 0.0) -> dict[int, Ranks]:
     """Ranks that are 1 for a share ``quality`` of the users; seeds differ by ``noise``."""
-    made = []
+    made = {}
     for seed in range(seeds):
         good = int(len(USERS) * (quality + noise * (seed - (seeds - 1) / 2)))
-        made.append(Ranks.of(USERS, np.where(good > USERS, 1, 50)))
+        made[seed] = Ranks.of(USERS, np.where(good > USERS, 1, 50))
     return made
 
 
@@ -67,7 +67,20 @@ def test_one_seed_cannot_tell_a_gain_from_noise():
     decision = decide(PARENT, challengers)
     assert decision["champion"] == "e-base"
     assert "1 seed(s) against 3" in decision["candidates"][0]["reason"]
+    assert decision["candidates"][0]["seeds"] == [0]
     assert decide(PARENT, challengers, min_seeds=1)["champion"] == "e-p01"
+
+
+def test_only_common_seeds_are_compared():
+    ranks = model(0.3, noise=0.05)
+    parent = Champion("e-base", {1: ranks[0], 2: ranks[1], 3: ranks[2]})
+    same = decide(parent, [challenger("p01", {3: ranks[2]})])["candidates"][0]
+    assert (same["delta"], same["seeds"]) == (0.0, [3]), "the very model of that seed"
+    low, high = same["interval"]
+    assert low < 0 < high, "the parent's other seeds say how much training varies"
+    none = decide(parent, [challenger("p01", {7: ranks[2]})])["candidates"][0]
+    assert (none["delta"], none["interval"], none["seeds"]) == (None, None, [])
+    assert "no seed in common" in none["reason"]
 
 
 def test_the_parent_against_itself_stays():
@@ -76,7 +89,7 @@ def test_the_parent_against_itself_stays():
 
 
 def test_other_users_are_an_error_and_no_verdict():
-    other = [Ranks.of(USERS + 1, np.ones_like(USERS))] * 3
+    other = dict.fromkeys(range(3), Ranks.of(USERS + 1, np.ones_like(USERS)))
     with pytest.raises(EopError) as caught:
         decide(PARENT, [challenger("p01", other)])
     assert caught.value.code == "EOP652"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eop.protocol.draft import Draft, Placed
     from eop.protocol.graph import Graph
     from eop.protocol.model import Output, Phase
+    from eop.protocol.signatures import Signature
 
 
 def check_artifacts(draft: Draft, graph: Graph, report: Report, root: Path) -> None:
@@ -103,12 +104,36 @@ def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) 
         if not any(other.function == needed for other in before):
             message = f"'{function}' works on what '{needed}' leaves, which does not come before it"
             report.error("EOP416", message, span, f"let it need a phase with 'function: {needed}'")
-    patched = any(out.patch for other in before for out in other.outputs)
-    if signature.patch and not patched and draft.outputs_known:
+    changed = any(out.patch for other in before for out in other.outputs)
+    changed = changed or any(other.function == "compose" for other in before)
+    if signature.change and not changed and draft.outputs_known:
         hint = "let it need a phase with an output {file: patch.diff, patch: true}"
         report.error(
             "EOP416", f"'{function}' works on a patch, and none comes before it", span, hint
         )
+    if signature.branch:
+        _in_branch(phase, signature, draft, report)
+
+
+def _in_branch(phase: Placed[Phase], signature: Signature, draft: Draft, report: Report) -> None:
+    """The phase runs once per branch, opened by the items that its function works on."""
+    function, items = phase.value.function, signature.items
+    head = draft.fan_out.value.fan_out if draft.fan_out else None
+    if not phase.value.branch:
+        message = f"'{function}' works in a branch, and this phase is in none"
+    elif items and head and draft.outputs_known and not _leaves(items, head.artifact, draft):
+        message = f"'{function}' works on what '{items}' leaves, not on '{head.artifact}'"
+    else:
+        return
+    hint = f"write for_each: {{item: ..., in: {items}, max: ...}}" if items else "add its for_each"
+    report.error("EOP416", message, phase.node.at("function"), hint)
+
+
+def _leaves(function: str, artifact: str, draft: Draft) -> bool:
+    return any(
+        phase.value.function == function and any(o.name == artifact for o in phase.value.outputs)
+        for phase in draft.phases
+    )
 
 
 def _written(output: Output) -> str:
