@@ -14,6 +14,7 @@ from torch.nn import functional
 
 _BUCKET_WIDTH = 0.301
 TIME_BUCKETS = 128
+NORM_EPS = 1e-6
 
 
 class Relation(NamedTuple):
@@ -23,6 +24,16 @@ class Relation(NamedTuple):
     """[B, W, W] elapsed-time bucket of query i and key j."""
     lengths: Tensor
     """[B] valid tokens of each user."""
+
+
+class Shape(NamedTuple):
+    """Sizes of a block's attention."""
+
+    heads: int
+    dqk: int
+    dv: int
+    divisor: int
+    """N: attention is divided by it."""
 
 
 class Bias(NamedTuple):

@@ -1,6 +1,6 @@
 /* The two operations that cost most, for float32 on one CPU thread.
  *
- * Pointwise attention works on one user at a time: keys and values are packed once, queries are
+ * Gated pointwise attention works on one user at a time: keys and values are packed once, queries are
  * taken in blocks of QUERIES rows, and only keys up to the end of the block are touched, so the
  * work is that of the lower triangle of the user's own length. Scores live in a scratch block and
  * never in memory of size W x W. The sampled softmax reads each drawn row from cache where it
@@ -151,12 +151,63 @@ void hstu_time_buckets(long first, long last, long width, const int64_t *lengths
 
 typedef struct {
     long width, heads, dqk, dv, centre; /* centre: the place of distance 0 in the position bias */
-    long q_row, k_row, v_row;           /* floats from one token to the next */
-    float scale;                        /* 1 / N */
+    float scale, epsilon;               /* 1 / N; of the norm */
     const int64_t *lengths;
     const uint8_t *buckets;
-    const float *q, *k, *v, *time_bias, *position_bias;
+    const float *projected, *time_bias, *position_bias;
 } Attention;
+
+/* projected [B, W, inner] holds token by token u, v [heads * dv], then q, k [heads * dqk]. */
+INLINE long inner(const Attention *at) { return 2 * at->heads * (at->dv + at->dqk); }
+INLINE long v_of(const Attention *at, long h) { return (at->heads + h) * at->dv; }
+INLINE long q_of(const Attention *at, long h) { return 2 * at->heads * at->dv + h * at->dqk; }
+INLINE long k_of(const Attention *at, long h) { return q_of(at, at->heads + h); }
+
+/* to[count] = SiLU(from); to has room for pad(count). */
+INLINE void silu(long count, const float *from, float *to)
+{
+    memcpy(to, from, count * sizeof(float));
+    for (long d = 0; d < count; d += LANES)
+        store(to + d, load(to + d) / (1.0f + exponential(-load(to + d))));
+}
+
+/* to[count] = grad * SiLU'(at); grad has room for pad(count). */
+INLINE void silu_backward(long count, const float *at, float *grad, float *to)
+{
+    for (long d = 0; d < count; d += LANES) {
+        vec x = {0};
+        memcpy(&x, at + d, least(LANES, count - d) * sizeof(float));
+        vec gate = 1.0f / (1.0f + exponential(-x));
+        x = load(grad + d) * gate * (1.0f + x * (1.0f - gate));
+        memcpy(to + d, &x, least(LANES, count - d) * sizeof(float));
+    }
+}
+
+INLINE float dot(long count, const float *a, const float *b)
+{
+    vec sums = {0};
+    float total = 0;
+    long d = 0;
+    for (; d + LANES <= count; d += LANES)
+        sums += load(a + d) * load(b + d);
+    for (; d < count; d++)
+        total += a[d] * b[d];
+    for (int lane = 0; lane < LANES; lane++)
+        total += sums[lane];
+    return total;
+}
+
+/* normed[count] = x less its mean, over its deviation; returns what x was divided by, inverted. */
+INLINE float normalise(long count, float epsilon, const float *ones, const float *x, float *normed)
+{
+    float mean = dot(count, x, ones) / count;
+    for (long d = 0; d < count; d++)
+        normed[d] = x[d] - mean;
+    float over = 1 / sqrtf(dot(count, normed, normed) / count + epsilon);
+    for (long d = 0; d < count; d++)
+        normed[d] *= over;
+    return over;
+}
 
 /* bias[QUERIES, pad] of queries first.. and keys up to pad. */
 INLINE void block_bias(const Attention *at, long user, long first, long n, long pad, float *bias)
@@ -187,39 +238,55 @@ INLINE void activate(long first, long pad, long stride, float scale, const float
     }
 }
 
-/* out [B, W, heads * dv], zero in padding before the call. */
-void hstu_attention_forward(long first_user, long last_user, const Attention *at, float *out)
+/* Zeroes the tokens of one user behind its n valid ones, each of `size` floats. */
+INLINE void clear_padding(long width, long n, long size, float *tokens)
 {
-    long pad = padded(at->width), rows = at->width + QUERIES;
-    long dq = padded(at->dqk), dv = padded(at->dv);
-    float *memory = calloc(at->heads * (rows * dq + at->dqk * pad + rows * dv) +
-                               2 * QUERIES * pad + QUERIES * dv, sizeof(float));
-    float *queries = memory, *keys = queries + at->heads * rows * dq;
-    float *values = keys + at->heads * at->dqk * pad, *bias = values + at->heads * rows * dv;
-    float *scores = bias + QUERIES * pad, *mixed = scores + QUERIES * pad;
+    memset(tokens + n * size, 0, (width - n) * size * sizeof(float));
+}
+
+/* mixed and gated [B, W, heads * dv]: the mixed values, and their norm gated by u. */
+void hstu_attention_forward(long first_user, long last_user, const Attention *at, float *mixed,
+                            float *gated)
+{
+    long pad = padded(at->width), rows = at->width + QUERIES, channels = at->heads * at->dv;
+    long dq = padded(at->dqk), dv = padded(at->dv), step = inner(at);
+    long head = rows * (dq + dv) + at->dqk * pad;
+    float *memory = calloc(at->heads * head + 2 * QUERIES * pad + QUERIES * dv + channels +
+                               at->width * step + LANES, sizeof(float));
+    float *bias = memory + at->heads * head, *scores = bias + QUERIES * pad;
+    float *block = scores + QUERIES * pad, *ones = block + QUERIES * dv, *act = ones + channels;
+    for (long d = 0; d < channels; d++)
+        ones[d] = 1;
     for (long user = first_user; user < last_user; user++) {
         long n = at->lengths[user], token = user * at->width;
+        clear_padding(at->width, n, channels, mixed + token * channels);
+        clear_padding(at->width, n, channels, gated + token * channels);
+        silu(n * step, at->projected + token * step, act);
         for (long h = 0; h < at->heads; h++) {
-            pack(n, at->dqk, at->q + token * at->q_row + h * at->dqk, at->q_row,
-                 queries + h * rows * dq);
-            pack_transposed(n, at->dqk, at->k + token * at->k_row + h * at->dqk, at->k_row,
-                            keys + h * at->dqk * pad, pad);
-            pack(n, at->dv, at->v + token * at->v_row + h * at->dv, at->v_row,
-                 values + h * rows * dv);
+            float *queries = memory + h * head, *values = queries + rows * dq;
+            pack(n, at->dqk, act + q_of(at, h), step, queries);
+            pack(n, at->dv, act + v_of(at, h), step, values);
+            pack_transposed(n, at->dqk, act + k_of(at, h), step, values + rows * dv, pad);
         }
         for (long first = 0; first < n; first += QUERIES) {
             long seen = least(first + QUERIES, n), columns = padded(seen);
             block_bias(at, user, first, n, pad, bias);
             for (long h = 0; h < at->heads; h++) {
-                multiply(QUERIES, columns, at->dqk, queries + (h * rows + first) * dq, dq, 1,
-                         keys + h * at->dqk * pad, pad, scores, pad, 0);
+                float *queries = memory + h * head, *values = queries + rows * dq;
+                multiply(QUERIES, columns, at->dqk, queries + first * dq, dq, 1,
+                         values + rows * dv, pad, scores, pad, 0);
                 activate(first, columns, pad, at->scale, bias, scores);
-                multiply(QUERIES, dv, seen, scores, pad, 1, values + h * rows * dv, dv, mixed,
-                         dv, 0);
+                multiply(QUERIES, dv, seen, scores, pad, 1, values, dv, block, dv, 0);
                 for (long i = first; i < seen; i++)
-                    memcpy(out + ((token + i) * at->heads + h) * at->dv,
-                           mixed + (i - first) * dv, at->dv * sizeof(float));
+                    memcpy(mixed + (token + i) * channels + h * at->dv, block + (i - first) * dv,
+                           at->dv * sizeof(float));
             }
+        }
+        for (long i = 0; i < n; i++) {
+            float *out = gated + (token + i) * channels;
+            normalise(channels, at->epsilon, ones, mixed + (token + i) * channels, out);
+            for (long d = 0; d < channels; d++)
+                out[d] *= act[i * step + d];
         }
     }
     free(memory);
@@ -258,36 +325,61 @@ INLINE void bias_backward(const Attention *at, long user, long first, long seen,
     }
 }
 
-/* Gradients of q, k [B, W, heads * dqk] and v [B, W, heads * dv] (zero before the call), and what
- * this range of users adds to those of the bias: time [129], position [2N - 1]. */
+/* From the gradient of one gated token to those of u and of the mixed values. */
+INLINE void gate_backward(long channels, float epsilon, const float *ones, const float *u,
+                          const float *mixed, const float *grad, float *u_grad, float *mixed_grad,
+                          float *normed)
+{
+    float over = normalise(channels, epsilon, ones, mixed, normed);
+    for (long d = 0; d < channels; d++) {
+        u_grad[d] = grad[d] * normed[d];
+        mixed_grad[d] = grad[d] * u[d];
+    }
+    float mean = dot(channels, mixed_grad, ones) / channels;
+    float slope = dot(channels, mixed_grad, normed) / channels;
+    for (long d = 0; d < channels; d++)
+        mixed_grad[d] = over * (mixed_grad[d] - mean - normed[d] * slope);
+}
+
+/* The gradient of projected [B, W, inner], and what this range of users
+ * adds to those of the bias: time [129], position [2N - 1]. */
 void hstu_attention_backward(long first_user, long last_user, const Attention *at,
-                             const float *grad, float *q_grad, float *k_grad, float *v_grad,
+                             const float *mixed, const float *grad, float *projected_grad,
                              float *time_grad, float *position_grad)
 {
-    long pad = padded(at->width), rows = at->width + QUERIES;
-    long dq = padded(at->dqk), dv = padded(at->dv), heads = at->heads;
-    long head = rows * (4 * dq + 3 * dv) + (at->dqk + at->dv) * pad;
-    float *memory = calloc(heads * head + 4 * QUERIES * pad + QUERIES * dq + 4 * BUCKETS,
+    long pad = padded(at->width), rows = at->width + QUERIES, channels = at->heads * at->dv;
+    long dq = padded(at->dqk), dv = padded(at->dv), heads = at->heads, step = inner(at);
+    long head = rows * (3 * dq + 2 * dv) + (at->dqk + at->dv) * pad;
+    float *memory = calloc(heads * head + 4 * QUERIES * pad + QUERIES * dq + 4 * BUCKETS +
+                               2 * channels + at->width * (2 * step + channels) + 2 * LANES,
                            sizeof(float));
     float *bias = memory + heads * head, *scores = bias + QUERIES * pad;
     float *slopes = scores + QUERIES * pad, *summed = slopes + QUERIES * pad;
-    float *query_grad = summed + QUERIES * pad, *by_time = query_grad + QUERIES * dq;
+    float *block = summed + QUERIES * pad, *by_time = block + QUERIES * dq;
+    float *ones = by_time + 4 * BUCKETS, *normed = ones + channels;
+    float *act = normed + channels, *act_grad = act + at->width * step + LANES;
+    float *mixed_grad = act_grad + at->width * step + LANES;
+    for (long d = 0; d < channels; d++)
+        ones[d] = 1;
     for (long user = first_user; user < last_user; user++) {
         long n = at->lengths[user], token = user * at->width;
+        silu(n * step, at->projected + token * step, act);
+        for (long i = 0; i < n; i++)
+            gate_backward(channels, at->epsilon, ones, act + i * step,
+                          mixed + (token + i) * channels, grad + (token + i) * channels,
+                          act_grad + i * step, mixed_grad + i * channels, normed);
         for (long h = 0; h < heads; h++) {
-            float *m = memory + h * head;
-            const float *q = at->q + token * at->q_row + h * at->dqk;
-            const float *k = at->k + token * at->k_row + h * at->dqk;
-            const float *v = at->v + token * at->v_row + h * at->dv;
-            memset(m + 2 * rows * dq, 0, rows * (dq + dv) * sizeof(float)); /* key, value sums */
-            pack(n, at->dqk, q, at->q_row, m);
-            memset(m + n * dq, 0, QUERIES * dq * sizeof(float));
-            pack(n, at->dqk, k, at->k_row, m + rows * dq);
-            float *outer = m + rows * (3 * dq + dv);
-            pack(n, at->dv, grad + (token * heads + h) * at->dv, heads * at->dv, outer);
+            float *queries = memory + h * head, *keys = queries + rows * dq;
+            float *outer = keys + 2 * rows * dq + rows * dv;
+            pack(n, at->dqk, act + q_of(at, h), step, queries);
+            memset(queries + n * dq, 0, QUERIES * dq * sizeof(float));
+            pack(n, at->dqk, act + k_of(at, h), step, keys);
+            memset(keys + rows * dq, 0, rows * (dq + dv) * sizeof(float)); /* key, value sums */
+            pack(n, at->dv, mixed_grad + h * at->dv, channels, outer);
             memset(outer + n * dv, 0, QUERIES * dv * sizeof(float));
-            pack_transposed(n, at->dqk, k, at->k_row, outer + rows * dv, pad);
-            pack_transposed(n, at->dv, v, at->v_row, outer + rows * dv + at->dqk * pad, pad);
+            pack_transposed(n, at->dqk, act + k_of(at, h), step, outer + rows * dv, pad);
+            pack_transposed(n, at->dv, act + v_of(at, h), step,
+                            outer + rows * dv + at->dqk * pad, pad);
         }
         for (long first = 0; first < n; first += QUERIES) {
             long seen = least(first + QUERIES, n), columns = padded(seen);
@@ -297,19 +389,18 @@ void hstu_attention_backward(long first_user, long last_user, const Attention *a
                 float *queries = memory + h * head, *keys = queries + rows * dq;
                 float *key_sum = keys + rows * dq, *value_sum = key_sum + rows * dq;
                 float *outer = value_sum + rows * dv, *key_columns = outer + rows * dv;
-                float *value_columns = key_columns + at->dqk * pad;
                 queries += first * dq, outer += first * dv;
                 multiply(QUERIES, columns, at->dqk, queries, dq, 1, key_columns, pad, scores, pad,
                          0);
-                multiply(QUERIES, columns, at->dv, outer, dv, 1, value_columns, pad, slopes, pad,
-                         0);
+                multiply(QUERIES, columns, at->dv, outer, dv, 1, key_columns + at->dqk * pad, pad,
+                         slopes, pad, 0);
                 activate_backward(first, columns, pad, at->scale, bias, scores, slopes);
-                multiply(QUERIES, dq, seen, slopes, pad, 1, keys, dq, query_grad, dq, 0);
+                multiply(QUERIES, dq, seen, slopes, pad, 1, keys, dq, block, dq, 0);
                 multiply(key_rows, dq, QUERIES, slopes, 1, pad, queries, dq, key_sum, dq, 1);
                 multiply(key_rows, dv, QUERIES, scores, 1, pad, outer, dv, value_sum, dv, 1);
                 for (long i = first; i < seen; i++)
-                    memcpy(q_grad + ((token + i) * heads + h) * at->dqk,
-                           query_grad + (i - first) * dq, at->dqk * sizeof(float));
+                    memcpy(act_grad + i * step + q_of(at, h), block + (i - first) * dq,
+                           at->dqk * sizeof(float));
                 for (long j = 0; j < QUERIES * pad; j++)
                     summed[j] = h ? summed[j] + slopes[j] : slopes[j];
             }
@@ -318,11 +409,14 @@ void hstu_attention_backward(long first_user, long last_user, const Attention *a
         for (long h = 0; h < heads; h++)
             for (long i = 0; i < n; i++) {
                 const float *key_sum = memory + h * head + 2 * rows * dq;
-                memcpy(k_grad + ((token + i) * heads + h) * at->dqk, key_sum + i * dq,
+                memcpy(act_grad + i * step + k_of(at, h), key_sum + i * dq,
                        at->dqk * sizeof(float));
-                memcpy(v_grad + ((token + i) * heads + h) * at->dv,
-                       key_sum + rows * dq + i * dv, at->dv * sizeof(float));
+                memcpy(act_grad + i * step + v_of(at, h), key_sum + rows * dq + i * dv,
+                       at->dv * sizeof(float));
             }
+        silu_backward(n * step, at->projected + token * step, act_grad,
+                      projected_grad + token * step);
+        clear_padding(at->width, n, step, projected_grad + token * step);
     }
     for (long bucket = 0; bucket < 4 * BUCKETS; bucket++)
         time_grad[bucket % BUCKETS] += by_time[bucket];

@@ -35,7 +35,9 @@ def attend(
     factor: Tensor | None = None,
 ) -> Tensor:
     """As ``hstu.kernels.attention.attend``."""
-    plain = bias is not None and added is None and factor is None
-    if bias is not None and plain and native.usable(q, k, v, *bias):
-        return native_attention.attend(q, k, v, bias, relation, divisor)
     return attention.attend(q, k, v, bias, relation, divisor=divisor, added=added, factor=factor)
+
+
+def can_fuse(*tensors: Tensor) -> bool:
+    """Whether ``gated_attention`` takes these: float32 on a CPU with compiled kernels."""
+    return native.usable(*tensors)

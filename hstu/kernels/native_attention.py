@@ -1,16 +1,16 @@
-"""Pointwise attention by the compiled kernels; ``hstu.kernels.attention`` says what it computes."""
+"""Gated pointwise attention by the compiled kernels; ``hstu.kernels.attention`` says what it is."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hstu.kernels import native
-from hstu.kernels.attention import TIME_BUCKETS, Bias, Relation, bucket_of
+from hstu.kernels.attention import NORM_EPS, TIME_BUCKETS, Bias, Relation, Shape, bucket_of
 
 
 class _Arguments(ctypes.Structure):
@@ -18,11 +18,26 @@ class _Arguments(ctypes.Structure):
 
     _fields_ = (
         [(name, ctypes.c_long) for name in ("width", "heads", "dqk", "dv", "centre")]
-        + [(name, ctypes.c_long) for name in ("q_row", "k_row", "v_row")]
-        + [("scale", ctypes.c_float)]
-        + [(name, ctypes.c_void_p) for name in ("lengths", "buckets", "q", "k", "v")]
+        + [(name, ctypes.c_float) for name in ("scale", "epsilon")]
+        + [(name, ctypes.c_void_p) for name in ("lengths", "buckets", "projected")]
         + [(name, ctypes.c_void_p) for name in ("time_bias", "position_bias")]
     )
+
+
+class _Inputs(NamedTuple):
+    """What forward and backward read."""
+
+    lengths: Tensor
+    buckets: Tensor
+    projected: Tensor
+    time: Tensor
+    position: Tensor
+
+    def arguments(self, shape: Shape) -> _Arguments:
+        width, centre = self.projected.shape[1], len(self.position) // 2
+        addresses = [tensor.data_ptr() for tensor in self]
+        sizes = (width, shape.heads, shape.dqk, shape.dv, centre)
+        return _Arguments(*sizes, 1 / shape.divisor, NORM_EPS, *addresses)
 
 
 def time_buckets(timestamps: Tensor, next_timestamps: Tensor, lengths: Tensor) -> Tensor:
@@ -42,83 +57,69 @@ def time_buckets(timestamps: Tensor, next_timestamps: Tensor, lengths: Tensor) -
     return buckets
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Bias, relation: Relation, divisor: int) -> Tensor:
-    """As ``hstu.kernels.attention.attend`` without terms."""
-    mixed: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
-        q, k, v, bias.time, bias.position, relation.buckets, relation.lengths, divisor
+def gated_attention(projected: Tensor, bias: Bias, relation: Relation, shape: Shape) -> Tensor:
+    """A block's attention, norm and gate [B, W, H * dv] from its ``projected`` tokens.
+
+    ``projected`` [B, W, H * (2 dv + 2 dqk)] holds u, v, q, k before their SiLU. The result is
+    ``u * norm(attend(q, k, v))``, the norm over all channels.
+    """
+    gated: Tensor = _GatedAttention.apply(  # type: ignore[no-untyped-call]
+        projected, bias.time, bias.position, relation.lengths, relation.buckets, shape
     )
-    return mixed
+    return gated
 
 
-class _Attention(torch.autograd.Function):
-    """Saves its inputs only: the scores are made again on the way back."""
+class _GatedAttention(torch.autograd.Function):
+    """Saves its input and the mixed values: scores are made again on the way back."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
+        projected: Tensor,
         time: Tensor,
         position: Tensor,
-        buckets: Tensor,
         lengths: Tensor,
-        divisor: int,
+        buckets: Tensor,
+        shape: Shape,
     ) -> Tensor:
-        q, k, v = (_rows(part) for part in (q, k, v))
-        users, width, heads, dv = v.shape
-        out = q.new_zeros(users, width, heads * dv)
-        inputs = (q, k, v, time, position, buckets, lengths)
-        ctx.save_for_backward(*inputs)
-        ctx.divisor = divisor
-        arguments = _arguments(inputs, divisor)
-        library = native.library()
+        inputs = _Inputs(lengths, buckets, projected.contiguous(), time, position)
+        users, width, _ = projected.shape
+        mixed, gated = projected.new_empty(2, users, width, shape.heads * shape.dv)
+        arguments, library = inputs.arguments(shape), native.library()
 
         def work(_part: int, first: int, last: int) -> None:
             library.hstu_attention_forward(  # type: ignore[union-attr]
-                *map(ctypes.c_long, (first, last)), ctypes.byref(arguments), native.pointer(out)
+                *map(ctypes.c_long, (first, last)),
+                ctypes.byref(arguments),
+                *map(native.pointer, (mixed, gated)),
             )
 
         native.in_parts(lengths**2, work)
+        ctx.save_for_backward(mixed, *inputs)
+        ctx.shape = shape
+        out: Tensor = gated
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-        q, k, v, time, position, _, lengths = ctx.saved_tensors
+        mixed, inputs = ctx.saved_tensors[0], _Inputs(*ctx.saved_tensors[1:])
         grad = grads[0].contiguous()
-        q_grad, k_grad, v_grad = (torch.zeros(part.shape) for part in (q, k, v))
+        projected_grad = torch.empty_like(inputs.projected)
         threads = torch.get_num_threads()
-        time_grad, position_grad = (torch.zeros(threads, len(bias)) for bias in (time, position))
-        arguments = _arguments(ctx.saved_tensors, ctx.divisor)
-        library = native.library()
+        time_grad = torch.zeros(threads, len(inputs.time))
+        position_grad = torch.zeros(threads, len(inputs.position))
+        arguments, library = inputs.arguments(ctx.shape), native.library()
 
         def work(part: int, first: int, last: int) -> None:
-            outputs = (grad, q_grad, k_grad, v_grad, time_grad[part], position_grad[part])
+            outputs = (projected_grad, time_grad[part], position_grad[part])
             library.hstu_attention_backward(  # type: ignore[union-attr]
                 *map(ctypes.c_long, (first, last)),
                 ctypes.byref(arguments),
-                *map(native.pointer, outputs),
+                *map(native.pointer, (mixed, grad, *outputs)),
             )
 
-        native.in_parts(lengths**2, work)
-        return q_grad, k_grad, v_grad, time_grad.sum(0), position_grad.sum(0), None, None, None
-
-
-def _rows(part: Tensor) -> Tensor:
-    """``part`` [B, W, H, d] such that tokens follow each other at one distance."""
-    _, width, _, size = part.shape
-    strides = part.stride()
-    packed = strides[3] == 1 and strides[2] == size and strides[0] == width * strides[1]
-    return part if packed else part.contiguous()
-
-
-def _arguments(inputs: tuple[Tensor, ...], divisor: int) -> _Arguments:
-    q, k, v, time, position, buckets, lengths = inputs
-    _, width, heads, dqk = q.shape
-    addresses = [t.data_ptr() for t in (lengths, buckets, q, k, v, time, position)]
-    centre = len(position) // 2
-    rows = [part.stride(1) for part in (q, k, v)]
-    return _Arguments(width, heads, dqk, v.shape[3], centre, *rows, 1 / divisor, *addresses)
+        native.in_parts(inputs.lengths**2, work)
+        return projected_grad, time_grad.sum(0), position_grad.sum(0), None, None, None
 
 
 @functools.cache

@@ -17,7 +17,17 @@ from torch.nn import functional
 
 from hstu.data.errors import ExitCode, HstuError
 from hstu.interventions import AttentionTerms, Intervention, build_interventions
-from hstu.kernels import TIME_BUCKETS, Bias, Relation, attend, relate
+from hstu.kernels import (
+    NORM_EPS,
+    TIME_BUCKETS,
+    Bias,
+    Relation,
+    Shape,
+    attend,
+    can_fuse,
+    gated_attention,
+    relate,
+)
 from hstu.models.sasrec import SasrecBlock
 
 if TYPE_CHECKING:
@@ -27,14 +37,13 @@ if TYPE_CHECKING:
     from hstu.data.batches import Batch
     from hstu.data.items import Items
 
-_NORM_EPS = 1e-6
 _INIT_STD = 0.02
 
 
 def unit(vectors: Tensor) -> Tensor:
     """``vectors`` [..., D] scaled to length 1; a zero vector stays zero."""
     lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    scaled: Tensor = vectors / lengths.clamp(min=_NORM_EPS)
+    scaled: Tensor = vectors / lengths.clamp(min=NORM_EPS)
     return scaled
 
 
@@ -57,22 +66,34 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
         """Map tokens ``x`` [B, W, D] to tokens [B, W, D]."""
-        u, v, q, k = self.project(x)
-        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
-        normed = functional.layer_norm(mixed, mixed.shape[-1:], eps=_NORM_EPS)
-        gated = u * normed
-        if self.concat_ua:
-            gated = torch.cat([u, normed, gated], dim=-1)
+        projected = self.project(x)
+        plain = terms == (None, None) and not self.concat_ua
+        if plain and can_fuse(projected, *self.bias):
+            shape = Shape(self.heads, self.dqk, self.dv, self.divisor)
+            gated = gated_attention(projected, self.bias, relation, shape)
+        else:
+            gated = self.gate(projected, relation, terms)
         added: Tensor = self.out(self.dropout(gated))
         return x + added
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor) -> Tensor:
+        """The normed tokens [B, W, D] times the weights [D, H * (2 dv + 2 dqk)]."""
+        return functional.layer_norm(x, x.shape[-1:], eps=NORM_EPS) @ self.uvqk
+
+    def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Gate u [B, W, H * dv], values v [B, W, H, dv], queries q and keys k [B, W, H, dqk]."""
-        normed = functional.layer_norm(x, x.shape[-1:], eps=_NORM_EPS)
         sizes = [self.heads * size for size in (self.dv, self.dv, self.dqk, self.dqk)]
-        u, v, q, k = torch.split(functional.silu(normed @ self.uvqk), sizes, dim=-1)
-        v, q, k = (part.view(*x.shape[:2], self.heads, -1) for part in (v, q, k))
+        u, v, q, k = torch.split(functional.silu(projected), sizes, dim=-1)
+        v, q, k = (part.view(*part.shape[:2], self.heads, -1) for part in (v, q, k))
         return u, v, q, k
+
+    def gate(self, projected: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
+        """What the block adds, [B, W, H * dv] or thrice as wide, before dropout and projection."""
+        u, v, q, k = self.split(projected)
+        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
+        normed = functional.layer_norm(mixed, mixed.shape[-1:], eps=NORM_EPS)
+        gated = u * normed
+        return torch.cat([u, normed, gated], dim=-1) if self.concat_ua else gated
 
     @property
     def bias(self) -> Bias:

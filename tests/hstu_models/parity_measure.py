@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from parity_case import FLOAT32
 
 from hstu.evaluation.metrics import contributions, ranks
 from hstu.kernels import relative_bias, time_buckets
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 EQUAL = ("time_buckets", "seen_mask", "rank_seen_filtered", "supervision_ids_jagged", "ref_hr10")
 # AdamW's first step is the sign of the gradient, as far as that is more than noise.
 _CLEAR_GRADIENT = 1e-6
-# A gradient that is zero but for rounding has no scale of its own.
+# A gradient that is zero but for rounding has no scale of its own; below the floor all are zero.
 _ROUNDING = 1e-7
+_FLOOR = 1e-12
 # The reference gives a target beyond this rank up.
 _DEEPEST_RANK = 2500
 
@@ -94,15 +96,17 @@ def _bound(case: Case, name: str, theirs: NDArray[Any]) -> float:
         return max(allowed.gradient * largest, _rounding(case))
     if name.startswith("gnorm"):
         return max(allowed.gradient * largest, 10 * _rounding(case))
+    if name == "loss_weighted" and case.arrays["token_weights"].dtype == np.float32:
+        return FLOAT32.relative * largest  # their sum may have been taken in their precision
     if name in ("loss", "loss_weighted"):
-        return allowed.relative * largest
-    return allowed.forward
+        return max(_FLOOR, allowed.relative * largest)
+    return allowed.forward * max(1.0, largest / 10)
 
 
 def _rounding(case: Case) -> float:
     """The size of a gradient that is rounding and nothing else."""
-    total = float(case.arrays.get("gnorm_total", 1.0))
-    return _ROUNDING * total * (case.tolerance.gradient / 1e-4)
+    total = float(case.arrays.get("gnorm_total", 0.0))
+    return max(_FLOOR, _ROUNDING * total * (case.tolerance.gradient / FLOAT32.gradient))
 
 
 def _compare_step(case: Case, name: str, ours: NDArray[Any]) -> str | None:
@@ -136,7 +140,7 @@ def _inner(case: Case, model: Hstu, batch: TrainingBatch) -> Measured:
     found["encoded_train"] = model.encode(case.padded(target_in_padding=True).inputs)
     found["time_buckets"] = time_buckets(inputs.timestamps, inputs.next_timestamps)
     for number, (block, (given, made)) in enumerate(zip(model.blocks, tokens, strict=True)):
-        _, v, q, k = block.project(given)
+        _, v, q, k = block.split(block.project(given))
         name, padding = f"block{number}", ~valid[..., None]
         found[f"{name}.q_padded"] = q.flatten(2).masked_fill(padding, 0.0)
         found[f"{name}.k_padded"] = k.flatten(2).masked_fill(padding, 0.0)
