@@ -14,7 +14,7 @@ from hstu.data.items import Items
 from hstu.models import ExperimentConfig, Hstu, build, read_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from hstu.data.batches import TrainingBatch
@@ -43,9 +43,9 @@ class Bench:
     rows: TrainingRows
 
     @classmethod
-    def load(cls, config: Path, data: Path) -> Bench:
+    def load(cls, config: Path, data: Path, recipes: Sequence[Path] = ()) -> Bench:
         """Read an experiment and sample its data folder (train.parquet, items.parquet)."""
-        experiment = read_config(config)
+        experiment = read_config(config, recipes)
         items = Items.read(data / "items.parquet").counted([data / "train.parquet"])
         length = min(_EVENTS, experiment.model.history_length)
         rows = TrainingRows.read(data, items, history_length=length)

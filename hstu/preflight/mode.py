@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,11 +35,7 @@ def check(bench: Bench) -> Finding:
     model = bench.perturbed().train()
     with _RandomOps() as in_evaluation:
         scores = _scores(model, bench)
-    configured = sorted(
-        rate
-        for field in fields(bench.config.model)
-        if "dropout" in field.name and (rate := getattr(bench.config.model, field.name)) > 0
-    )
+    configured = sorted(_rates(bench.config.to_json()))
     problems = []
     if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
         problems.append("two trainings with one seed end with different weights")
@@ -60,6 +55,17 @@ def check(bench: Bench) -> Finding:
         "random_in_evaluation": sorted(in_evaluation.names),
     }
     return Finding(not problems, "; ".join(problems) or "as configured", measured)
+
+
+def _rates(section: dict[str, Any]) -> set[float]:
+    """The rates above zero of all dropouts that the config names, in whatever section."""
+    found: set[float] = set()
+    for key, value in section.items():
+        if isinstance(value, dict):
+            found |= _rates(value)
+        elif "dropout" in key and value > 0:
+            found.add(value)
+    return found
 
 
 class _RandomOps(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ import torch
 from hstu.data.errors import HstuError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from hstu.preflight.bench import Bench
@@ -26,7 +27,9 @@ INVARIANTS = {
 }
 
 
-def preflight(config: Path, data: Path, *, threads: int = 1) -> dict[str, Any]:
+def preflight(
+    config: Path, data: Path, *, recipes: Sequence[Path] = (), threads: int = 1
+) -> dict[str, Any]:
     """The report: ``{schema, passed, invariants: [{id, title, status, detail, measured}]}``.
 
     ``status`` is ``passed``, ``failed`` or ``error``. Raises ``HstuError`` when the config or the
@@ -35,7 +38,7 @@ def preflight(config: Path, data: Path, *, threads: int = 1) -> dict[str, Any]:
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     try:
-        bench = import_module("hstu.preflight.bench").Bench.load(config, data)
+        bench = import_module("hstu.preflight.bench").Bench.load(config, data, recipes)
     except HstuError:
         raise
     # The tree under test may raise anything at all; that is a finding about the tree.

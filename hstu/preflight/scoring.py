@@ -39,8 +39,7 @@ def check(bench: Bench) -> Finding:
     batch, generator = bench.batch(), torch.Generator().manual_seed(0)
     corpus_gap, swap_gap, pairs = 0.0, {"eval": 0.0, "train": 0.0}, 0
     model = bench.perturbed()
-    histories = bench.rows.histories[: len(batch.targets)]
-    corpus = torch.cat(list(score_histories(model, histories)))  # [B, X]
+    corpus = _corpus_scores(bench, model, batch)
     rows = torch.arange(len(corpus))
     for _ in range(_DRAWS):
         i, j = _two_items(batch, len(bench.items), generator)
@@ -64,6 +63,21 @@ def check(bench: Bench) -> Finding:
         "tolerance": _TOLERANCE,
     }
     return _verdict(measured)
+
+
+@torch.no_grad()
+def _corpus_scores(bench: Bench, model: Hstu, batch: TrainingBatch) -> Tensor:
+    """Scores [B, X] of the corpus at each row's last event.
+
+    A query that is averaged over views is another one than training's, so there the corpus is
+    scored by training's.
+    """
+    if len(model.views(batch.inputs)) == 1:
+        histories = bench.rows.histories[: len(batch.targets)]
+        return torch.cat(list(score_histories(model, histories)))
+    encoded = model.eval().encode(batch.inputs)
+    last = batch.inputs.lengths - 1
+    return model.score_corpus(encoded[torch.arange(len(last)), last])
 
 
 def _verdict(measured: dict[str, float]) -> Finding:
