@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from hstu.config import ExperimentConfig
     from hstu.data.items import Items
 
-__all__ = ["AttentionTerms", "Intervention", "build_interventions"]
+__all__ = ["REGISTRY", "AttentionTerms", "Intervention", "build_interventions"]
 
-_MODULES: Mapping[str, type[Intervention]] = {
+REGISTRY: Mapping[str, type[Intervention]] = {
     "side_features": SideFeatures,
     "input_compression": InputCompression,
     "film": Film,
@@ -53,5 +53,5 @@ def build_interventions(config: ExperimentConfig, items: Items) -> nn.ModuleDict
         section = getattr(config.interventions, field.name)
         if section is not None:
             with torch.random.fork_rng(devices=[]):
-                built[field.name] = _MODULES[field.name](section, config.model, items)
+                built[field.name] = REGISTRY[field.name](section, config.model, items)
     return built
