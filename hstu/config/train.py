@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from hstu.config.preference import PreferenceConfig
 from hstu.config.sections import require
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How the network is trained: AdamW, ``negatives`` uniform draws for each supervised token."""
+    """How the network is trained: AdamW on the softmax of each token's next item."""
 
     epochs: int
     batch_users: int
@@ -17,6 +19,14 @@ class TrainConfig:
     betas: tuple[float, float]
     weight_decay: float
     negatives: int
+    """Items that a target is compared with, uniform draws."""
+    estimator: Literal["independent", "shared", "full"] = "independent"
+    """``independent``: every token has ``negatives`` draws of its own, as in the reference.
+    ``shared``: all tokens of a batch share them. ``full``: the whole corpus, nothing is drawn."""
+    labels: Literal["next_item", "random"] = "next_item"
+    """``random`` is a negative control: every target is a uniform draw from the corpus."""
+    preference: PreferenceConfig | None = None
+    """Set for fine-tuning on preferences, which begins with a checkpoint."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_users", "negatives"):

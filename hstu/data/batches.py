@@ -153,8 +153,12 @@ class TrainingRows:
         tails = None if self.tails is None else torch.from_numpy(self.tails[chosen])
         return TrainingBatch(inputs, targets, tails)
 
-    def groups(self, rows: Sequence[int], count: int) -> list[TrainingBatch]:
-        """The same rows as up to ``count`` batches of like length, which wastes less padding."""
+    def alike(self, rows: Sequence[int], count: int) -> list[list[int]]:
+        """The same rows in up to ``count`` parts of like length, which wastes less padding."""
         by_length = sorted(rows, key=lambda row: len(self.histories[row].item_index))
         size = -(-len(by_length) // count)
-        return [self.batch(by_length[at : at + size]) for at in range(0, len(by_length), size)]
+        return [by_length[at : at + size] for at in range(0, len(by_length), size)]
+
+    def groups(self, rows: Sequence[int], count: int) -> list[TrainingBatch]:
+        """A batch for each of the parts that ``alike`` makes."""
+        return [self.batch(part) for part in self.alike(rows, count)]

@@ -18,6 +18,7 @@ from hstu.models import Hstu, build, save, start_from
 from hstu.training.curve import EpochResult, write_curve
 from hstu.training.device import choose_device
 from hstu.training.objective import NextItem, Objective, Step, make_optimizer
+from hstu.training.preference import Preference
 from hstu.training.progress import Reporter, reporter
 from hstu.training.snapshot import Snapshot
 
@@ -79,13 +80,29 @@ def train(
         "device": model.device.type,
         "start": started_from,
     }
-    trainer = Trainer(model, make_optimizer(model, config.train), NextItem(len(items)), seed)
+    objective = choose_objective(model, len(items), fresh=start is None)
+    trainer = Trainer(model, make_optimizer(model, config.train), objective, seed)
     with progress or reporter(config.train.epochs) as shown:
         snapshot = Snapshot(out / "snapshot.pt", identity)
         trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
     save(out, model, items, seed=seed, threads=threads, data=digests, start=started_from)
     snapshot.remove()
     return model
+
+
+def choose_objective(model: Hstu, items: int, *, fresh: bool) -> Objective:
+    """What the model's config says; ``fresh`` weights have no preferences to start from."""
+    section = model.config.train.preference
+    if section is None:
+        return NextItem(model.config.train, items)
+    if fresh:
+        raise HstuError(
+            "fine-tuning on preferences begins with a trained checkpoint",
+            where="train.preference",
+            hint="give the checkpoint's folder: --from CHECKPOINT",
+            exit_code=ExitCode.USAGE,
+        )
+    return Preference(section, model, items)
 
 
 @dataclass(frozen=True)

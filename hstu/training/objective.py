@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
-from hstu.losses import sampled_softmax
+from hstu.losses import full_softmax, sampled_softmax, shared_softmax
 from hstu.models.hstu import unit
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ADAM_EPS = 1e-8
 # Users of like length share a forward pass, which halves the padding of a batch.
-_LENGTH_GROUPS = 4
+LENGTH_GROUPS = 4
 
 
 class Step(NamedTuple):
@@ -44,24 +44,51 @@ class Objective(Protocol):
 class NextItem:
     """The softmax of every token's next item, averaged over the tokens of the batch."""
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, config: TrainConfig, items: int) -> None:
+        self._config = config
         self._items = items
 
     def backward(
         self, model: Hstu, rows: TrainingRows, users: list[int], generator: torch.Generator
     ) -> Step:
-        """The mean is over the whole batch, whatever groups it is computed in."""
-        losses, weights = [], []
-        for group in rows.groups(users, _LENGTH_GROUPS):
-            draws = model.config.train.negatives
-            negatives = draw_negatives(group, self._items, draws, generator).to(model.device)
-            batch = group.to(model.device)
-            losses.append(training_loss(model, batch, negatives))
-            weights.append(token_weights(model, batch, losses[-1]))
-        loss, weight = torch.cat(losses), _joined(weights)
-        torch.autograd.backward(_mean(loss, weight))
+        """As ``Objective`` says."""
+        loss, weight = self.losses(model, rows.groups(users, LENGTH_GROUPS), generator)
+        torch.autograd.backward(mean(loss, weight))
         counted = loss.detach() if weight is None else loss.detach()[weight > 0]
         return Step(float(counted.sum()), len(counted), {})
+
+    def losses(
+        self, model: Hstu, groups: list[TrainingBatch], generator: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Losses [T] of the tokens of all groups and, where interventions set them, weights [T]."""
+        losses, weights = [], []
+        shared = self._shared(generator)
+        for group in groups:
+            labelled = self._labelled(group, generator)
+            negatives = self._own(group, generator) if shared is None else shared
+            batch = labelled.to(model.device)
+            drawn = None if negatives is None else negatives.to(model.device)
+            losses.append(training_loss(model, batch, drawn))
+            weights.append(token_weights(model, batch, losses[-1]))
+        # An experiment's interventions set the weights of all groups or of none.
+        parts = [part for part in weights if part is not None]
+        return torch.cat(losses), torch.cat(parts) if parts else None
+
+    def _shared(self, generator: torch.Generator) -> Tensor | None:
+        if self._config.estimator != "shared":
+            return None
+        return torch.randint(1, self._items + 1, (self._config.negatives,), generator=generator)
+
+    def _own(self, group: TrainingBatch, generator: torch.Generator) -> Tensor | None:
+        if self._config.estimator != "independent":
+            return None
+        return draw_negatives(group, self._items, self._config.negatives, generator)
+
+    def _labelled(self, group: TrainingBatch, generator: torch.Generator) -> TrainingBatch:
+        if self._config.labels == "next_item":
+            return group
+        drawn = torch.randint(1, self._items + 1, group.targets.shape, generator=generator)
+        return group._replace(targets=drawn * group.inputs.valid)
 
 
 def draw_negatives(
@@ -75,18 +102,21 @@ def draw_negatives(
     return torch.randint(1, items + 1, (tokens, count), generator=generator)
 
 
-def training_loss(model: Hstu, batch: TrainingBatch, negatives: Tensor) -> Tensor:
-    """Loss of each supervised token [T], in row order; ``negatives`` [T, R] are item indices."""
+def training_loss(model: Hstu, batch: TrainingBatch, negatives: Tensor | None) -> Tensor:
+    """Loss of each supervised token [T], in row order.
+
+    ``negatives`` are item indices: [T, R] each token's own, [R] the same for all of them, ``None``
+    for the whole corpus.
+    """
     valid = batch.inputs.valid
     targets = batch.targets[valid]
-    return sampled_softmax(
-        model.encode(batch.inputs)[valid],
-        unit(model.embed_items(targets)),
-        unit(model.item_table()),
-        targets,
-        negatives,
-        temperature=model.config.model.temperature,
-    )
+    queries = model.encode(batch.inputs)[valid]
+    positives, table = unit(model.embed_items(targets)), unit(model.item_table())
+    temperature = model.config.model.temperature
+    if negatives is None:
+        return full_softmax(queries, positives, table, targets, temperature=temperature)
+    estimate = shared_softmax if negatives.ndim == 1 else sampled_softmax
+    return estimate(queries, positives, table, targets, negatives, temperature=temperature)
 
 
 def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor | None:
@@ -99,13 +129,7 @@ def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor |
     return product
 
 
-def _joined(weights: list[Tensor | None]) -> Tensor | None:
-    """The weights of all groups; an experiment's interventions set them for all or for none."""
-    parts = [part for part in weights if part is not None]
-    return torch.cat(parts) if parts else None
-
-
-def _mean(losses: Tensor, weights: Tensor | None) -> Tensor:
+def mean(losses: Tensor, weights: Tensor | None) -> Tensor:
     """Mean of ``losses`` [T], weighted by ``weights`` [T] where interventions set them."""
     if weights is None:
         return losses.sum() / len(losses)

@@ -48,7 +48,7 @@ def weighted_step(model: Any, rows: TrainingRows, seed: int = 0) -> list[torch.T
     """The gradients of one batch of all rows, without dropout."""
     model.eval().zero_grad()
     generator = torch.Generator().manual_seed(seed)
-    NextItem(model.items.num_embeddings - 1).backward(
+    NextItem(model.config.train, model.items.num_embeddings - 1).backward(
         model, rows, list(range(len(rows))), generator
     )
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
