@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 import torch
 from parity_case import FLOAT32
 
 from hstu.evaluation.metrics import contributions, ranks
-from hstu.kernels import relative_bias, time_buckets
+from hstu.kernels import native, relative_bias, time_buckets
 from hstu.training import make_optimizer, training_loss
 
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ _ROUNDING = 1e-7
 _FLOOR = 1e-12
 # The reference gives a target beyond this rank up.
 _DEEPEST_RANK = 2500
+
+
+BACKENDS = ("torch", "native")
+
+
+def use(backend: str, patch: pytest.MonkeyPatch) -> None:
+    """Let the backend compute; skip the test where it is not available."""
+    torch.set_num_threads(1)
+    if backend == "torch":
+        patch.setattr(native, "library", lambda: None)
+    elif native.library() is None:
+        pytest.skip("the compiled kernels are not available here")
 
 
 def measurable(files: Iterable[str], blocks: int) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from parity_case import Case
-from parity_measure import compare, measurable, measure
+from parity_measure import BACKENDS, compare, measurable, measure, use
 
 from hstu.data.batches import Batch
 from hstu.kernels import native
@@ -30,7 +30,6 @@ FOLDER = Path(
     os.environ.get("RANKEVOLVE_PARITY_DIR") or Path(__file__).parents[1] / "fixtures" / "parity"
 )
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.npz"))}
-BACKENDS = ("torch", "compiled")
 
 
 def arrays_of(name: str) -> list[str]:
@@ -48,17 +47,13 @@ def read(name: str) -> Case:
 
 @cache
 def measured(name: str, backend: str) -> Measured:
-    assert (backend == "compiled") == (native.library() is not None)
+    assert native.name() == backend
     return measure(read(name))
 
 
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    torch.set_num_threads(1)
-    if request.param == "torch":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("the compiled kernels are not available here")
+    use(request.param, monkeypatch)
     return str(request.param)
 
 
