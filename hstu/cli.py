@@ -58,6 +58,16 @@ _COMMANDS = {
             "    --out popularity",
         ),
     ),
+    "compare": _Entry(
+        "hstu.evaluation.compare_command:compare_command",
+        "Compare two models user by user, with an interval.",
+        ("hstu compare evaluation/base evaluation/candidate --metric ndcg@10",),
+    ),
+    "diagnose": _Entry(
+        "hstu.evaluation.diagnose_commands:diagnose_commands",
+        "Failure overlap, genres of rejects, popularity, the preference alarm.",
+        ("hstu diagnose overlap --split data/splits/synthetic --checkpoint model",),
+    ),
     "worker": _Entry(
         "hstu.evaluation.commands:worker",
         "Score histories; started by evaluate, never sees a target.",

@@ -109,23 +109,26 @@ def score(
     questions: Questions,
     checkpoints: Sequence[Path],
     worker: Worker,
-    log: Path,
+    log: Path | None,
     make: Callable[[Iterator[NDArray[np.float32]]], _Made],
     purpose: str,
 ) -> list[Scored[_Made]]:
     """``make`` something of each checkpoint's scores, which come in chunks [b, X] of all users.
 
-    A chunk is overwritten by the next one. When the targets are the test's, the read is recorded
-    with its ``purpose`` before it begins.
+    A chunk is overwritten by the next one. ``log`` is where the worker's standard error is kept,
+    ``None`` for nowhere: a fault quotes its end. When the targets are the test's, the read is
+    recorded with its ``purpose`` before it begins.
     """
     with tempfile.TemporaryDirectory(prefix="hstu-evaluate-") as scratch:
         inputs = _prepare(questions, checkpoints, Path(scratch) / "inputs")
         reads = [_count(questions, checkpoint, purpose) for checkpoint in checkpoints]
-        with log.open("wb") as stderr, _started(worker, inputs, stderr) as (process, deadline):
+        written = log or Path(scratch) / LOG
+        with written.open("wb") as stderr, _started(worker, inputs, stderr) as (process, deadline):
             try:
                 made = _judge(questions, make, len(checkpoints), process, deadline)
             except WorkerError as error:
-                raise _with_log(error, process, log) from error
+                where = str(log or checkpoints[0])
+                raise _with_log(error, process, written, where) from error
     return [Scored(*pair) for pair in zip(made, reads, strict=True)]
 
 
@@ -234,7 +237,9 @@ def _judge(
     return made
 
 
-def _with_log(error: WorkerError, process: subprocess.Popen[bytes], log: Path) -> WorkerError:
+def _with_log(
+    error: WorkerError, process: subprocess.Popen[bytes], log: Path, where: str
+) -> WorkerError:
     """The error, with the worker's status when it has ended and the end of its log."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
@@ -245,6 +250,6 @@ def _with_log(error: WorkerError, process: subprocess.Popen[bytes], log: Path) -
     tail = "\n".join(f"    | {line}" for line in lines)
     return WorkerError(
         f"{message}\n{tail}" if tail else message,
-        where=error.where or str(log),
+        where=error.where or where,
         hint=error.hint,
     )
