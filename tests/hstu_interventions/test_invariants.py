@@ -15,7 +15,6 @@ import torch
 from trial import (
     BASE,
     RECIPES,
-    make_split,
     scores,
     training_step,
     with_config,
@@ -24,19 +23,23 @@ from trial import (
 
 from hstu.config import Interventions, read_config
 from hstu.interventions import REGISTRY
-from hstu.preflight.bench import Bench
 from hstu.preflight.run import INVARIANTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hstu.models import Hstu
+    from hstu.preflight.bench import Bench
 
 HONEST = sorted(RECIPES.glob("*.yaml"))
 CONTROLS = sorted((RECIPES / "controls").glob("*.yaml"))
 # Which invariants refuse a control that is a defect of the model. The others are defects of labels
 # or of the training's result, which no check of a model can see.
-REFUSED_BY = {"genre-leak": {"I5", "I8"}}
+REFUSED_BY = {
+    "genre-leak": {"I5", "I8"},
+    "boost-padded": {"I11"},
+    "dpo-delta-zero": {"I11"},
+}
 
 # A block that leaves the baseline as it is.
 NEUTRAL: dict[str, dict[str, Any]] = {
@@ -83,17 +86,6 @@ KNOBS: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.set_num_threads(1)
-    return make_split(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
-def bench(split: Path) -> Bench:
-    return Bench.load(BASE, split)
-
-
 @pytest.fixture(autouse=True)
 def shorter_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer draws of the first loss, whose tolerance is in standard errors, and shorter runs."""
@@ -126,7 +118,7 @@ def test_every_intervention_is_known_to_these_tests() -> None:
 
 @pytest.mark.parametrize("recipe", HONEST, ids=lambda path: path.stem)
 def test_a_recipe_is_safe(recipe: Path, bench: Bench) -> None:
-    """I1, I4, I5, I6, I7, I8."""
+    """I1, I4, I5, I6, I7, I8, I11."""
     assert refusals(bench, recipe) == {}
 
 
