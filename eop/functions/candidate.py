@@ -9,6 +9,7 @@ from eop.core.canonical import digest, file_digest, tree_digest
 from eop.core.files import read_json, write_json
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.measure import judge_seeds, refit_seeds, train_seeds
+from eop.functions.recipes import start
 from eop.functions.recommender import CandidateError
 
 if TYPE_CHECKING:
@@ -77,9 +78,13 @@ def failures(result: dict[str, Any]) -> str:
 
 
 def train(context: Context) -> Path:
-    """Train the patched tree once per seed."""
+    """Train the branch's tree once per seed."""
     checkpoint = train_seeds(
-        context.root, context.recommender(), context.experiment(), context.phase.arguments["seeds"]
+        context.root,
+        context.recommender(),
+        context.experiment(),
+        context.phase.arguments["seeds"],
+        start=start(context),
     )
     report = context.work / "checkpoint.json"
     write_json(report, checkpoint)
@@ -106,6 +111,8 @@ def refit(context: Context) -> Path:
     context.produced("evaluate")
     seeds = [seed["seed"] for seed in read_json(context.produced("train"))["seeds"]]
     report = context.work / "refit.json"
-    document = refit_seeds(context.root, context.recommender(), context.experiment(), seeds)
+    document = refit_seeds(
+        context.root, context.recommender(), context.experiment(), seeds, start=start(context)
+    )
     write_json(report, document)
     return report

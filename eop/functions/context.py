@@ -91,4 +91,5 @@ class Context:
             jail=self.jail,
             threads=self.project.config.threads,
             timeout_s=self.wall_s,
+            own_settings=self.experiment() != self.project.base_experiment,
         )

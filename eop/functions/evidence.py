@@ -30,6 +30,7 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
         **_agents(context, result),
         "patch": _patch(result.patch),
         "config": read_yaml(result.experiment) if result.experiment else None,
+        **({"start": result.start} if result.start else {}),
         "split": _split(context),
         "snapshot": read_json(context.project.run_dir / "base" / "snapshot.json"),
         "checkpoints": _checkpoints(result),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json
+from eop.core.locks import exclusive
 from eop.evidence.manifest import FileRef
 
 if TYPE_CHECKING:
@@ -22,6 +23,23 @@ METRICS = ("ndcg@10", "hr@10", "mrr")
 _NO_SEED = 0  # the popularity baseline is not trained
 
 
+@dataclass(frozen=True)
+class Start:
+    """What a fine-tuning begins with: ``experiment`` trained by ``recommender`` in its scratch.
+
+    Several fine-tunings may share one; the first trains it and the others wait.
+    """
+
+    recommender: Recommender
+    experiment: Path
+
+    def weights(self, seeds: Sequence[int], *, refit: bool) -> dict[int, Path]:
+        """The folder of each seed's checkpoint, trained on the same data as what begins there."""
+        with exclusive(self.recommender.scratch / ".lock", wait=True):
+            folders = self.recommender.train(self.experiment, seeds, refit=refit)
+        return dict(zip(seeds, folders, strict=True))
+
+
 def train_seeds(
     root: Path,
     recommender: Recommender,
@@ -29,13 +47,15 @@ def train_seeds(
     seeds: Sequence[int],
     *,
     refit: bool = False,
+    start: Start | None = None,
 ) -> dict[str, Any]:
     """Train once per seed; the ``checkpoint`` document with every file's digest.
 
-    ``refit`` trains on the validation events too.
+    ``refit`` trains on the validation events too; ``start`` makes it a fine-tuning.
     """
     trained = []
-    folders = recommender.train(experiment, seeds, refit=refit)
+    begin = start.weights(seeds, refit=refit) if start else None
+    folders = recommender.train(experiment, seeds, refit=refit, start=begin)
     for seed, folder in zip(seeds, folders, strict=True):
         files = {"checkpoint": "checkpoint.json", "model": "model.safetensors"}
         refs = {key: _ref(root, folder / name) for key, name in files.items()}
@@ -59,7 +79,12 @@ def judge_seeds(
 
 
 def refit_seeds(
-    root: Path, recommender: Recommender, experiment: Path, seeds: Sequence[int]
+    root: Path,
+    recommender: Recommender,
+    experiment: Path,
+    seeds: Sequence[int],
+    *,
+    start: Start | None = None,
 ) -> dict[str, Any]:
     """Train anew on all but the test events, same experiment, and judge that on the test.
 
@@ -69,7 +94,7 @@ def refit_seeds(
     """
     trains = replace(recommender, scratch=recommender.scratch / "refit")
     judges = replace(recommender, scratch=recommender.scratch / "refit-judged")
-    checkpoint = train_seeds(root, trains, experiment, seeds, refit=True)
+    checkpoint = train_seeds(root, trains, experiment, seeds, refit=True, start=start)
     known, folders = _weights(root, checkpoint)
     sealed = _judge_test(root, judges, known, folders)
     return {"schema": "refit/1", "checkpoint": checkpoint, "sealed": sealed}

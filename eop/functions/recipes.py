@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from eop.core.canonical import digest
 from eop.core.errors import EopError, ExitCode, Where, did_you_mean
-from eop.core.files import write_json, write_text
+from eop.core.files import write_if_changed, write_json, write_text
 from eop.functions.artifacts import EXPERIMENT_FILE
+from eop.functions.measure import Start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.project.project import Project
 
 SECTIONS = ("model", "train", "interventions")
+BASE = "base"
 _SUFFIX = ".yaml"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _TITLE_CHARS = 100
@@ -29,24 +34,63 @@ def recipes(context: Context) -> Path:
 
     The list holds their contents: what is measured is what was there when the list was made.
     Raises ``EopError`` (EOP690) when one is missing or there is none, EOP691 when one is no
-    recipe.
+    recipe, EOP692 when one would begin with what itself begins with another.
     """
-    folder, names = context.phase.arguments["folder"], context.phase.arguments.get("names")
-    paths = _paths(context.root / folder, names, folder)
+    arguments = context.phase.arguments
+    folder = arguments["folder"]
+    found = _found(context.root / folder, folder)
+    names = _known(arguments.get("names", list(found)), found, folder)
+    begin: dict[str, str] = arguments.get("from", {})
+    _known([*begin, *(name for name in begin.values() if name != BASE)], found, folder)
+    wanted = {*names, *(begin[name] for name in names if name in begin)} - {BASE}
+    read = {name: read_recipe(found[name], f"{folder}/{name}{_SUFFIX}") for name in wanted}
+    items = [read[name] | _start(name, begin, read) for name in names]
     report = context.work / "recipes.json"
-    write_json(report, [read_recipe(path, f"{folder}/{path.name}") for path in paths])
+    write_json(report, items)
     return report
 
 
 def compose(context: Context) -> Path:
-    """The branch's experiment config: the run's base with the branch's recipe laid over it."""
+    """The branch's experiment config: the run's base with the branch's recipe laid over it.
+
+    What a fine-tuning begins with is laid over the base first: the weights must fit.
+    """
     at = context.instance
     assert at.branch is not None, "the protocol's checks see to it"
-    recipe = context.artifacts.proposal(at.iteration, at.branch)["recipe"]
-    base = _mapping(context.project.base_experiment, context.project.config.experiment)
+    item = context.artifacts.proposal(at.iteration, at.branch)
+    composed = overlay(
+        start_config(context.project, item) or _base(context.project), item["recipe"]
+    )
     report = context.work / EXPERIMENT_FILE
-    write_text(report, yaml.safe_dump(overlay(base, recipe), sort_keys=False, allow_unicode=True))
+    write_text(report, _dump(composed))
     return report
+
+
+def start(context: Context) -> Start | None:
+    """What the branch's training begins with; ``None`` when that is nothing.
+
+    It is trained on the pinned snapshot, once in a run for all branches that begin with it.
+    """
+    at, project = context.instance, context.project
+    if at.branch is None or not project.plan.runs("compose"):
+        return None
+    config = start_config(project, context.artifacts.proposal(at.iteration, at.branch))
+    if config is None:
+        return None
+    folder = project.run_dir / "starts" / digest(config)[:16]
+    experiment = folder / EXPERIMENT_FILE
+    write_if_changed(experiment, _dump(config))
+    recommender = context.recommender()
+    return Start(replace(recommender, tree=recommender.pristine, scratch=folder), experiment)
+
+
+def start_config(project: Project, item: dict[str, Any]) -> dict[str, Any] | None:
+    """The experiment config of what an item's training begins with, if it begins with anything."""
+    begin = item.get("start")
+    if begin is None:
+        return None
+    config: dict[str, Any] = overlay(_base(project), begin["recipe"])
+    return config
 
 
 def read_recipe(path: Path, shown: str) -> dict[str, Any]:
@@ -76,15 +120,43 @@ def overlay(base: Any, over: Any) -> Any:
     return {**base, **{key: overlay(base.get(key), value) for key, value in over.items()}}
 
 
-def _paths(folder: Path, names: list[str] | None, shown: str) -> list[Path]:
+def _found(folder: Path, shown: str) -> dict[str, Path]:
     found = {path.stem: path for path in sorted(folder.glob(f"*{_SUFFIX}"))}
     if not found:
         raise _missing(shown, "there is no recipe here", "write one as <name>.yaml")
-    for name in names or ():
+    return found
+
+
+def _known(names: list[str], found: dict[str, Path], shown: str) -> list[str]:
+    for name in names:
         if name not in found:
             hint = did_you_mean(name, found) or f"known: {', '.join(found)}"
             raise _missing(f"{shown}/{name}{_SUFFIX}", "there is no such recipe", hint)
-    return [found[name] for name in names or found]
+    return names
+
+
+def _start(name: str, begin: dict[str, str], read: dict[str, Any]) -> dict[str, Any]:
+    """The key ``start`` of an item, for a recipe that begins with trained weights."""
+    if name not in begin:
+        return {}
+    other = begin[name]
+    if other in begin:
+        raise EopError(
+            "EOP692",
+            f"'{name}' begins with '{other}', which itself begins with '{begin[other]}'",
+            where=Where("from"),
+            hint="begin with what is trained from scratch",
+            exit_code=ExitCode.CONFIG,
+        )
+    return {"start": {"of": other, "recipe": read[other]["recipe"] if other != BASE else {}}}
+
+
+def _base(project: Project) -> dict[str, Any]:
+    return _mapping(project.base_experiment, project.config.experiment)
+
+
+def _dump(config: dict[str, Any]) -> str:
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 
 def _mapping(path: Path, shown: str) -> dict[str, Any]:

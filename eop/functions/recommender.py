@@ -16,7 +16,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.processes import run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from eop.agents.jail import Jail
@@ -49,7 +49,8 @@ class Recommender:
     """Commands of one source tree. ``pristine`` is the snapshot whose evaluator judges.
 
     ``scratch`` is the folder that the commands may write to. ``timeout_s`` bounds all of them
-    together, from the moment that the object is made.
+    together, from the moment that the object is made. ``own_settings`` says that the experiment
+    config is a candidate's: what the data cannot give it is then its own fault.
     """
 
     tree: Path
@@ -59,25 +60,37 @@ class Recommender:
     jail: Jail
     threads: int
     timeout_s: float
+    own_settings: bool = False
     started: float = field(default_factory=time.monotonic)
 
-    def train(self, experiment: Path, seeds: Sequence[int], *, refit: bool = False) -> list[Path]:
+    def train(
+        self,
+        experiment: Path,
+        seeds: Sequence[int],
+        *,
+        refit: bool = False,
+        start: Mapping[int, Path] | None = None,
+    ) -> list[Path]:
         """Train once per seed; return the folders of the checkpoints. Sees training data only.
 
-        ``refit`` trains on the validation events too; the test's are never there. A seed that is
-        trained already is left alone: training is the dear part.
+        ``refit`` trains on the validation events too; the test's are never there. ``start`` names
+        each seed's checkpoint to begin with. A seed that is trained already is left alone:
+        training is the dear part.
         """
         mark = "-refit" if refit else ""
         outs = {seed: self.scratch / f"seed{seed}{mark}" for seed in seeds}
         due = [seed for seed in seeds if not (outs[seed] / "checkpoint.json").is_file()]
-        if due:
+        # One command takes one checkpoint to begin with, but any number of seeds.
+        for group in ([due] if start is None else [[seed] for seed in due]) if due else ():
             zone = self._zone(f"zone{mark}", _REFIT_FILES if refit else _TRAIN_FILES)
+            begin = [start[seed] for seed in group] if start else []
             arguments = ["train", "--config", str(experiment), "--data", str(zone)]
             arguments += ["--include-validation"] if refit else []
+            arguments += [word for path in begin for word in ("--from", str(path))]
             arguments += ["--threads", str(self.threads)]
-            for seed in due:
+            for seed in group:
                 arguments += ["--seed", str(seed), "--out", str(outs[seed])]
-            self._candidate(arguments, read=[experiment, zone], log=f"train{mark}")
+            self._candidate(arguments, read=[experiment, zone, *begin], log=f"train{mark}")
         for out in outs.values():
             _require_files(out)
         return list(outs.values())
@@ -168,7 +181,7 @@ class Recommender:
             network=False,
         )
         done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch)
-        if self.tree == self.pristine:
+        if self.tree == self.pristine and not (self.own_settings and done.rc == ExitCode.DATA):
             _refuse_our_fault(done, arguments[0], stderr)
         if done.timed_out or done.rc:
             raise _verdict(done, stderr)

@@ -16,6 +16,7 @@ from eop.core.files import write_json, write_text
 from eop.evidence import FileRef
 from eop.functions.measure import (
     METRICS,
+    Start,
     judge_popularity,
     judge_seeds,
     open_sealed,
@@ -189,18 +190,32 @@ def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> d
     assert entry.validation is not None
     seeds = [int(seed) for seed in entry.validation.seeds]
     try:
-        checkpoint = train_seeds(root, recommender, experiment, seeds)
+        start = _start(entry, recommender, out)
+        checkpoint = train_seeds(root, recommender, experiment, seeds, start=start)
         # What judges writes where the candidate's training could not.
         judge = replace(recommender, scratch=out / "judged")
         document = judge_seeds(root, judge, checkpoint, test=not entry.refitted)
         beside = replace(recommender, scratch=out)
-        again = refit_seeds(root, beside, experiment, seeds) if entry.refitted else document
+        again = document
+        if entry.refitted:
+            again = refit_seeds(root, beside, experiment, seeds, start=start)
     except CandidateError as error:
         raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error
     return {
         "validation": _scores(document["seeds"]),
         "test": _scores(open_sealed(root, again)),
     }
+
+
+def _start(entry: Entry, recommender: Recommender, out: Path) -> Start | None:
+    """What a fine-tuning began with, to be trained again as well."""
+    begin = entry.evidence.get("start")
+    if begin is None:
+        return None
+    experiment = out / "start.yaml"
+    write_text(experiment, yaml.safe_dump(begin["config"], sort_keys=False))
+    trains = replace(recommender, tree=recommender.pristine, scratch=out / "start")
+    return Start(trains, experiment)
 
 
 def _scores(seeds: list[dict[str, Any]]) -> Scores:

@@ -9,6 +9,7 @@ from eop.core.files import read_json
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.branches import REJECTED, branch_end
 from eop.functions.lineage import base_id, entry_id, popularity_id
+from eop.functions.recipes import start_config
 from eop.leaderboard import Proposal
 from eop.runtime.artifacts import check
 from eop.runtime.node import Instance, Outcome
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.project.project import Project
     from eop.runtime.state import NodeState
 
 _BASE = Proposal("base", "The base: the pinned snapshot, unchanged", "What proposals must beat.")
@@ -56,6 +58,7 @@ class Result:
     refit: dict[str, Any] | None = None
     patch: Path | None = None
     experiment: Path | None = None
+    start: dict[str, Any] | None = None
     preflight: dict[str, Any] | None = None
     verdict: dict[str, Any] | None = None
     analysis: str | None = None
@@ -140,10 +143,17 @@ def _candidate(
         refit=read_json(left["refit"]) if "refit" in left else None,
         patch=patch if patch and patch.stat().st_size else None,
         experiment=left.get("experiment"),
+        start=_start(project, item),
         preflight=read_json(left["preflight"]) if "preflight" in left else None,
         verdict=verdicts[entry_id(project, iteration, branch)],
         analysis=left["analysis"].read_text() if "analysis" in left else None,
     )
+
+
+def _start(project: Project, item: dict[str, Any]) -> dict[str, Any] | None:
+    """Whose weights a fine-tuning began with, and the experiment config that they come from."""
+    config = start_config(project, item) if project.plan.runs("compose") else None
+    return {"of": item["start"]["of"], "config": config} if config else None
 
 
 def _left(context: Context, steps: dict[str, NodeState]) -> dict[str, Path]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import Output
-from eop.protocol.shapes import Field, integer, listing, name
+from eop.protocol.shapes import Field, integer, listing, name, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,11 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
         "baseline": Signature((Output("baseline", "baseline.json"),), {"seeds": _SEEDS}),
         "recipes": Signature(
             (Output("recipes", "recipes.json", "recipes"),),
-            {"folder": Field(_FOLDER, required=True), "names": Field(listing(_RECIPE))},
+            {
+                "folder": Field(_FOLDER, required=True),
+                "names": Field(listing(_RECIPE)),
+                "from": Field(table(_RECIPE, _RECIPE)),
+            },
         ),
         "compose": Signature(
             (Output("experiment", "experiment.yaml"),),

@@ -15,12 +15,17 @@ import json, os, sys, time
 from pathlib import Path
 
 command, *rest = sys.argv[1:]
+refit = "--include-validation" in rest
+rest = [word for word in rest if word != "--include-validation"]
 pairs = list(zip(rest[::2], rest[1::2]))
 options = dict(pairs)
 outs = [Path(value) for key, value in pairs if key == "--out"]
 plan = Path(options["--config"]).read_text().split() if "--config" in options else []
 with (Path.cwd() / "calls.txt").open("a") as calls:
-    print(command, *[v for k, v in pairs if k in ("--seed", "--target")], file=calls)
+    told = [v for k, v in pairs if k in ("--seed", "--target")]
+    told += ["on", *sorted(p.stem for p in Path(options["--data"]).iterdir())] if refit else []
+    told += ["from", Path(options["--from"]).name] if "--from" in options else []
+    print(command, *told, file=calls)
 Path("environment.json").write_text(json.dumps({**os.environ, "cwd": os.getcwd()}))
 if "sleep" in plan:
     time.sleep(60)
