@@ -24,6 +24,7 @@ INVARIANTS = {
     "I6": "mode",
     "I7": "isolation",
     "I8": "losses",
+    "I11": "wiring",
 }
 
 
