@@ -1,10 +1,10 @@
 """I8: the loss starts where it must and cannot fall below what is possible.
 
 Three measurements. The first loss is compared with that of random tables, computed here without
-the tree's model. After a short training the loss of
-other users must not have collapsed. And a short training on labels
-drawn at random must stay above ``log(1 + R)``: a random label looks like any of its R negatives,
-so a lower loss means that training can tell them apart by something other than the history.
+the tree's model. After a short training the loss of other users must not have collapsed. And a
+short training on labels drawn at random must stay above ``log(1 + R)``: a random label looks like
+any of its R negatives, so a lower loss means that training can tell them apart by something other
+than the history.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
 from hstu.models import score_histories
 from hstu.preflight.bench import Finding
+from hstu.preflight.start import table_loss
 from hstu.training import draw_negatives, make_optimizer, training_loss
 
 if TYPE_CHECKING:
@@ -38,13 +38,12 @@ _COLLAPSE = 0.5
 _FLOOR_TOLERANCE = 0.02
 _HITS_AT = 10
 _DEVIATIONS = 5.0
-_COLLISION = -1e9
 
 
 def check(bench: Bench) -> Finding:
     """Measure the start, a short training, and a short training on random labels."""
     draws, corpus = bench.config.train.negatives, len(bench.items)
-    expected, expected_error = _mean([_table_loss(bench, seed) for seed in range(_TABLES)])
+    expected, expected_error = _mean([table_loss(bench, seed) for seed in range(_TABLES)])
     start, start_error = _mean([_first_loss(bench, seed) for seed in range(_BUILDS)])
     model, _ = _short_run(bench, random_labels=False)
     end = _loss(model.eval(), bench, bench.other_batch())
@@ -91,29 +90,6 @@ def _loss(model: Hstu, bench: Bench, batch: TrainingBatch, seed: int = 0) -> flo
     generator = torch.Generator().manual_seed(seed)
     negatives = draw_negatives(batch, len(bench.items), bench.config.train.negatives, generator)
     return float(training_loss(model, batch, negatives).mean())
-
-
-def _table_loss(bench: Bench, seed: int) -> float:
-    """The loss of a network whose blocks add their initial bias only, from random tables."""
-    model, corpus = bench.config.model, len(bench.items)
-    batch, random = bench.batch(), torch.Generator().manual_seed(seed)
-    table = torch.randn(corpus + 1, model.dim, generator=random).clamp(-2, 2) * 0.02
-    positions = torch.randn(model.width, model.dim, generator=random)
-    positions *= math.sqrt(2 / (model.width + model.dim))
-    bound = 1 / math.sqrt(model.heads * model.dv)
-    added = (torch.rand(model.blocks, model.dim, generator=random) * 2 - 1) * bound
-
-    inputs, valid = batch.inputs, batch.inputs.valid
-    tokens = table[inputs.items] * math.sqrt(model.dim) + positions[: inputs.width] + added.sum(0)
-    query, rows = (functional.normalize(part, dim=-1) for part in (tokens[valid], table))
-    targets = batch.targets[valid]
-    drawn = torch.randint(
-        1, corpus + 1, (len(targets), bench.config.train.negatives), generator=random
-    )
-    scores = query @ rows.T / model.temperature
-    others = scores.gather(1, drawn).masked_fill(drawn == targets[:, None], _COLLISION)
-    logits = torch.cat([scores.gather(1, targets[:, None]), others], dim=1)
-    return float(-logits.log_softmax(1)[:, 0].mean())
 
 
 def _short_run(bench: Bench, *, random_labels: bool) -> tuple[Hstu, float]:

@@ -75,7 +75,7 @@ def test_the_divisor_is_n_not_a_width_of_the_batch() -> None:
     one, mate = history([3, 1, 4]), history([1, 5, 9, 2, 6, 5, 3, 5, 8, 9])
     alone, together = encoded(model, one)[0], encoded(model, one, mate)[0, :3]
     torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
-    model.blocks[0].divisor = 10
+    model.blocks[0].shape = model.blocks[0].shape._replace(divisor=10)
     assert (encoded(model, one)[0] - alone).abs().max() > 1e-3
 
 
