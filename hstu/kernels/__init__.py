@@ -1,8 +1,7 @@
 """The operations that cost most, each with a torch form that says what it computes.
 
-``relate`` and ``attend`` are pointwise attention. ``gated_attention`` is all that a block does
-between its two projections, in one compiled pass where ``can_fuse`` says so. ``hstu.losses`` has
-the sampled softmax.
+``gated_attention`` is all that a block does between its two projections; ``relate`` prepares a
+batch for it. ``hstu.losses`` has the sampled softmax.
 """
 
 from hstu.kernels.attention import (
@@ -12,10 +11,10 @@ from hstu.kernels.attention import (
     Relation,
     Shape,
     relative_bias,
+    split,
     time_buckets,
 )
-from hstu.kernels.dispatch import attend, can_fuse, relate
-from hstu.kernels.native_attention import gated_attention
+from hstu.kernels.dispatch import attend, gated_attention, relate
 
 __all__ = [
     "NORM_EPS",
@@ -24,9 +23,9 @@ __all__ = [
     "Relation",
     "Shape",
     "attend",
-    "can_fuse",
     "gated_attention",
     "relate",
     "relative_bias",
+    "split",
     "time_buckets",
 ]

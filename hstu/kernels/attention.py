@@ -1,4 +1,7 @@
-"""Pointwise attention: SiLU instead of softmax, with a bias by elapsed time and by position.
+"""Gated pointwise attention: SiLU instead of softmax, a bias by elapsed time and by position.
+
+The compiled kernels compute the same, for the text of this file as it is: once it is edited, they
+stand back and the edited form runs (``native.TWINS``).
 
 Shapes: B users, W width of the batch, H heads, N the fixed width of the reference. A token attends
 to itself and to what is older.
@@ -6,11 +9,14 @@ to itself and to what is older.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _BUCKET_WIDTH = 0.301
 TIME_BUCKETS = 128
@@ -34,6 +40,8 @@ class Shape(NamedTuple):
     dv: int
     divisor: int
     """N: attention is divided by it."""
+    concat_ua: bool = False
+    """Whether gate and mixture leave the block beside their product."""
 
 
 class Bias(NamedTuple):
@@ -98,3 +106,36 @@ def attend(
         attention = attention * factor
     mixed = attention.tril() @ (v / divisor)
     return mixed.transpose(1, 2).reshape(batch, width, -1)
+
+
+def split(projected: Tensor, shape: Shape) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gate u [B, W, H * dv], values v [B, W, H, dv], queries q and keys k [B, W, H, dqk].
+
+    ``projected`` [B, W, H * (2 dv + 2 dqk)] holds them in this order, before their SiLU.
+    """
+    sizes = [shape.heads * size for size in (shape.dv, shape.dv, shape.dqk, shape.dqk)]
+    u, v, q, k = torch.split(functional.silu(projected), sizes, dim=-1)
+    v, q, k = (part.view(*part.shape[:2], shape.heads, -1) for part in (v, q, k))
+    return u, v, q, k
+
+
+def gated_attention(
+    projected: Tensor,
+    bias: Bias | None,
+    relation: Relation,
+    shape: Shape,
+    *,
+    added: Tensor | None = None,
+    factor: Tensor | None = None,
+    mix: Callable[..., Tensor] = attend,
+) -> Tensor:
+    """What a block does between its projections: ``u * norm(attend(q, k, v))`` [B, W, H * dv].
+
+    The norm is over the channels of all heads. With ``concat_ua``: u, norm and product, thrice as
+    wide. ``mix`` computes ``attend``.
+    """
+    u, v, q, k = split(projected, shape)
+    mixed = mix(q, k, v, bias, relation, divisor=shape.divisor, added=added, factor=factor)
+    normed = functional.layer_norm(mixed, mixed.shape[-1:], eps=NORM_EPS)
+    gated = u * normed
+    return torch.cat([u, normed, gated], dim=-1) if shape.concat_ua else gated

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
+import torch
+
 from hstu.kernels import attention, native, native_attention
-from hstu.kernels.attention import Bias, Relation
+from hstu.kernels.attention import Bias, Relation, Shape
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from torch import Tensor
+
+_FORM = "kernels/attention.py"
 
 
 def relate(timestamps: Tensor, next_timestamps: Tensor, lengths: Tensor) -> Relation:
@@ -16,10 +25,10 @@ def relate(timestamps: Tensor, next_timestamps: Tensor, lengths: Tensor) -> Rela
 
     ``timestamps`` and ``next_timestamps`` are int64 seconds [B, W], ``lengths`` [B] valid tokens.
     """
-    if timestamps.device.type == "cpu" and native.library() is not None:
+    if timestamps.device.type == "cpu" and native.stands_for(_FORM):
         buckets = native_attention.time_buckets(timestamps, next_timestamps, lengths)
     else:
-        buckets = attention.time_buckets(timestamps, next_timestamps)
+        buckets = attention.time_buckets(timestamps, next_timestamps).to(torch.uint8)
     return Relation(buckets, lengths)
 
 
@@ -34,10 +43,36 @@ def attend(
     added: Tensor | None = None,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """As ``hstu.kernels.attention.attend``."""
+    """As ``hstu.kernels.attention.attend``; by Triton on CUDA where there are no terms."""
+    plain = added is None and factor is None
+    gpu = _triton_attention() if q.is_cuda and plain else None
+    if gpu is not None and gpu.takes(q, v):
+        mixed: Tensor = gpu.attend(q, k, v, bias, relation, divisor)
+        return mixed
     return attention.attend(q, k, v, bias, relation, divisor=divisor, added=added, factor=factor)
 
 
-def can_fuse(*tensors: Tensor) -> bool:
-    """Whether ``gated_attention`` takes these: float32 on a CPU with compiled kernels."""
-    return native.usable(*tensors)
+def gated_attention(
+    projected: Tensor,
+    bias: Bias | None,
+    relation: Relation,
+    shape: Shape,
+    *,
+    added: Tensor | None = None,
+    factor: Tensor | None = None,
+) -> Tensor:
+    """As ``hstu.kernels.attention.gated_attention``; in one compiled pass where that can be."""
+    plain = added is None and factor is None and not shape.concat_ua
+    if bias is not None and plain and native.usable(_FORM, projected, *bias):
+        return native_attention.gated_attention(projected, bias, relation, shape)
+    return attention.gated_attention(
+        projected, bias, relation, shape, added=added, factor=factor, mix=attend
+    )
+
+
+@functools.cache
+def _triton_attention() -> ModuleType | None:
+    """``hstu.kernels.triton_attention``, ``None`` where Triton is not installed."""
+    if importlib.util.find_spec("triton") is None:
+        return None
+    return importlib.import_module("hstu.kernels.triton_attention")

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-SOURCE = Path(__file__).with_name("cpu.c")
+PACKAGE = Path(__file__).parents[1]
+SOURCE = PACKAGE / "kernels" / "cpu.c"
+TWINS = {
+    "kernels/attention.py": "d7ee781f0adbba52f41c05115515fcd641dba4fb62ab8e98c64300eba1e3c12a",
+    "losses/sampled_softmax.py": "81cc7ca253cae4c7b069689fc6a419f498a574f5d1fc804f2a5ac358aa710344",
+}
 FLAGS = (
     "-O3",
     "-march=native",
@@ -66,11 +71,25 @@ def name() -> str:
     return "torch" if library() is None else "native"
 
 
-def usable(*tensors: Tensor) -> bool:
-    """Whether the compiled kernels can take these tensors."""
-    return all(t.dtype is torch.float32 and t.device.type == "cpu" for t in tensors) and (
-        library() is not None
-    )
+@functools.cache
+def digest(form: str) -> str:
+    """Hex sha256 of a torch form, a file of this package."""
+    return hashlib.sha256((PACKAGE / form).read_bytes()).hexdigest()
+
+
+def stands_for(form: str) -> bool:
+    """Whether there are compiled kernels, and they were written for the text of ``form``.
+
+    A changed formula is therefore what runs, whoever changed it; the kernels must be made to agree
+    before its digest is entered anew.
+    """
+    return library() is not None and digest(form) == TWINS[form]
+
+
+def usable(form: str, *tensors: Tensor) -> bool:
+    """Whether the compiled kernels can take these tensors in place of ``form``."""
+    fits = all(t.dtype is torch.float32 and t.device.type == "cpu" for t in tensors)
+    return fits and stands_for(form)
 
 
 def lanes() -> int:

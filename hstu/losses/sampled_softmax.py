@@ -3,6 +3,9 @@
 The estimator is the reference's. What differs is the work: tokens are taken in chunks whose
 intermediate results stay in cache, and nothing of size T x R x D is ever made.
 
+The compiled kernels compute the same, for the text of this file as it is: once it is edited, they
+stand back and the edited form runs (``native.TWINS``).
+
 T tokens, R negatives each, D dim, X + 1 rows of the item table.
 """
 
@@ -37,7 +40,7 @@ def sampled_softmax(
     ``table`` [X + 1, D] of all items are scored by their products, divided by ``temperature``.
     ``negatives`` [T, R] are rows of the table; one equal to the target does not count.
     """
-    if native.usable(queries, positives, table):
+    if native.usable("losses/sampled_softmax.py", queries, positives, table):
         return native_softmax.sampled_softmax(
             queries, positives, table, targets, negatives, temperature, _COLLISION
         )

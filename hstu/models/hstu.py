@@ -23,8 +23,6 @@ from hstu.kernels import (
     Bias,
     Relation,
     Shape,
-    attend,
-    can_fuse,
     gated_attention,
     relate,
 )
@@ -52,48 +50,27 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.heads, self.dqk, self.dv = config.heads, config.dqk, config.dv
-        self.divisor = config.width
+        self.shape = Shape(
+            config.heads, config.dqk, config.dv, divisor=config.width, concat_ua=config.concat_ua
+        )
         inner = config.heads * (2 * config.dv + 2 * config.dqk)
         self.uvqk = nn.Parameter(torch.empty(config.dim, inner).normal_(std=_INIT_STD))
         self.time_bias = nn.Parameter(torch.empty(TIME_BUCKETS + 1).normal_(std=_INIT_STD))
         self.position_bias = nn.Parameter(torch.empty(2 * config.width - 1).normal_(std=_INIT_STD))
         self.dropout = nn.Dropout(config.linear_dropout)
-        self.concat_ua = config.concat_ua
         parts = 3 if config.concat_ua else 1
         self.out = nn.Linear(parts * config.heads * config.dv, config.dim)
         nn.init.xavier_uniform_(self.out.weight)
 
     def forward(self, x: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
         """Map tokens ``x`` [B, W, D] to tokens [B, W, D]."""
-        projected = self.project(x)
-        plain = terms == (None, None) and not self.concat_ua
-        if plain and can_fuse(projected, *self.bias):
-            shape = Shape(self.heads, self.dqk, self.dv, self.divisor)
-            gated = gated_attention(projected, self.bias, relation, shape)
-        else:
-            gated = self.gate(projected, relation, terms)
+        gated = gated_attention(self.project(x), self.bias, relation, self.shape, **terms._asdict())
         added: Tensor = self.out(self.dropout(gated))
         return x + added
 
     def project(self, x: Tensor) -> Tensor:
-        """The normed tokens [B, W, D] times the weights [D, H * (2 dv + 2 dqk)]."""
+        """The normed tokens [B, W, D] times the weights: [B, W, H * (2 dv + 2 dqk)]."""
         return functional.layer_norm(x, x.shape[-1:], eps=NORM_EPS) @ self.uvqk
-
-    def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Gate u [B, W, H * dv], values v [B, W, H, dv], queries q and keys k [B, W, H, dqk]."""
-        sizes = [self.heads * size for size in (self.dv, self.dv, self.dqk, self.dqk)]
-        u, v, q, k = torch.split(functional.silu(projected), sizes, dim=-1)
-        v, q, k = (part.view(*part.shape[:2], self.heads, -1) for part in (v, q, k))
-        return u, v, q, k
-
-    def gate(self, projected: Tensor, relation: Relation, terms: AttentionTerms) -> Tensor:
-        """What the block adds, [B, W, H * dv] or thrice as wide, before dropout and projection."""
-        u, v, q, k = self.split(projected)
-        mixed = attend(q, k, v, self.bias, relation, divisor=self.divisor, **terms._asdict())
-        normed = functional.layer_norm(mixed, mixed.shape[-1:], eps=NORM_EPS)
-        gated = u * normed
-        return torch.cat([u, normed, gated], dim=-1) if self.concat_ua else gated
 
     @property
     def bias(self) -> Bias:

@@ -10,7 +10,7 @@ import torch
 from parity_case import FLOAT32
 
 from hstu.evaluation.metrics import contributions, ranks
-from hstu.kernels import native, relative_bias, time_buckets
+from hstu.kernels import native, relative_bias, split, time_buckets
 from hstu.training import make_optimizer, training_loss
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _inner(case: Case, model: Hstu, batch: TrainingBatch) -> Measured:
     found["encoded_train"] = model.encode(case.padded(target_in_padding=True).inputs)
     found["time_buckets"] = time_buckets(inputs.timestamps, inputs.next_timestamps)
     for number, (block, (given, made)) in enumerate(zip(model.blocks, tokens, strict=True)):
-        _, v, q, k = block.split(block.project(given))
+        _, v, q, k = split(block.project(given), block.shape)
         name, padding = f"block{number}", ~valid[..., None]
         found[f"{name}.q_padded"] = q.flatten(2).masked_fill(padding, 0.0)
         found[f"{name}.k_padded"] = k.flatten(2).masked_fill(padding, 0.0)

@@ -15,10 +15,11 @@ from parity_measure import disagreements, measure, use
 from torch.nn import functional
 
 import hstu.kernels.attention
+import hstu.kernels.dispatch
 import hstu.models.hstu
 import hstu.training.objective
-from hstu.kernels import Bias, Relation
-from hstu.models.hstu import Block, Hstu
+from hstu.kernels import Bias, Relation, Shape
+from hstu.models.hstu import Hstu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ CASES = ("case1_ragged", "case2_long_gaps", "sensitive")
 
 def attention(change: Callable[..., dict[str, Any]]) -> Patch:
     """``change`` gets attention's arguments by name and returns those that differ."""
-    honest = hstu.models.hstu.attend
+    honest = hstu.kernels.dispatch.attend
 
     def changed(
         q: Tensor, k: Tensor, v: Tensor, bias: Bias, relation: Relation, **rest: Any
@@ -45,12 +46,12 @@ def attention(change: Callable[..., dict[str, Any]]) -> Patch:
         given = {"q": q, "k": k, "v": v, "bias": bias, "relation": relation} | rest
         return honest(**(given | change(**given)))
 
-    return lambda patch: patch.setattr(hstu.models.hstu, "attend", changed)
+    return lambda patch: patch.setattr(hstu.kernels.dispatch, "attend", changed)
 
 
 def mixture(change: Callable[[Tensor, Relation, int], Tensor]) -> Patch:
     """``change`` gets what attention mixed, the relation and N, and returns another mixture."""
-    honest = hstu.models.hstu.attend
+    honest = hstu.kernels.dispatch.attend
 
     def changed(
         q: Tensor, k: Tensor, v: Tensor, bias: Bias, relation: Relation, **rest: Any
@@ -58,7 +59,7 @@ def mixture(change: Callable[[Tensor, Relation, int], Tensor]) -> Patch:
         mixed = honest(q, k, v, bias, relation, **rest)
         return change(mixed.unflatten(-1, v.shape[2:]), relation, rest["divisor"]).flatten(2)
 
-    return lambda patch: patch.setattr(hstu.models.hstu, "attend", changed)
+    return lambda patch: patch.setattr(hstu.kernels.dispatch, "attend", changed)
 
 
 def times(change: Callable[[Batch], Batch]) -> Patch:
@@ -99,13 +100,13 @@ def input_not_scaled(patch: pytest.MonkeyPatch) -> None:
 
 def gate(change: Callable[[Tensor, Tensor], Tensor]) -> Patch:
     """``change`` gets u and what it was before the SiLU, and returns another u."""
-    honest = Block.split
+    honest = hstu.kernels.attention.split
 
-    def changed(self: Block, projected: Tensor) -> tuple[Tensor, ...]:
-        u, *others = honest(self, projected)
-        return change(u, projected[..., : self.heads * self.dv]), *others
+    def changed(projected: Tensor, shape: Shape) -> tuple[Tensor, ...]:
+        u, *others = honest(projected, shape)
+        return change(u, projected[..., : shape.heads * shape.dv]), *others
 
-    return lambda patch: patch.setattr(Block, "split", changed)
+    return lambda patch: patch.setattr(hstu.kernels.attention, "split", changed)
 
 
 def no_collision_mask(patch: pytest.MonkeyPatch) -> None:
