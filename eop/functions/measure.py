@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eop.core.errors import EopError, ExitCode
+from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json
 from eop.core.locks import exclusive
 from eop.evidence.manifest import FileRef
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # target, and nothing of a candidate may still run on validation while it has them.
 TARGETS = ("validation", "test")
 METRICS = ("ndcg@10", "hr@10", "mrr")
+_CANONICAL = "hstu.metrics/1"
 _NO_SEED = 0  # the popularity baseline is not trained
 
 
@@ -110,12 +111,13 @@ def judge_popularity(root: Path, recommender: Recommender) -> dict[str, Any]:
 def open_sealed(root: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
     """The sealed test numbers of a ``metrics`` or ``refit`` document: {seed, metrics} per seed.
 
-    Raises ``EopError`` (EOP650) when a file is no longer what was sealed.
+    Raises ``EopError`` when a file is no longer what was sealed (EOP650) or is no canonical
+    evaluation (EOP653).
     """
     return [
         {
             "seed": seed["seed"],
-            "metrics": _metrics(read_json(measured_file(root, seed["metrics"]))),
+            "metrics": _metrics(_canonical(measured_file(root, seed["metrics"]))),
         }
         for seed in document["sealed"]["seeds"]
     ]
@@ -170,7 +172,7 @@ def _document(
 ) -> dict[str, Any]:
     seeds = []
     for seed, validation in judged:
-        facts = read_json(validation / "metrics.json")
+        facts = _canonical(validation / "metrics.json")
         ranks = _ref(root, validation / "ranks.parquet")
         seeds.append({"seed": seed, "metrics": _metrics(facts), "ranks": ranks})
     return {
@@ -183,6 +185,20 @@ def _document(
         "seeds": seeds,
         "sealed": sealed,
     }
+
+
+def _canonical(path: Path) -> dict[str, Any]:
+    """The facts of a canonical evaluation. A subset of the users is never an entry's result."""
+    facts = read_json(path)
+    if not isinstance(facts, dict) or facts.get("schema") != _CANONICAL:
+        raise EopError(
+            "EOP653",
+            f"not a canonical evaluation (schema {_CANONICAL})",
+            where=Where(str(path)),
+            hint="evaluate all users; results of a subset are never ranked with others",
+            exit_code=ExitCode.DATA,
+        )
+    return facts
 
 
 def _metrics(facts: dict[str, Any]) -> dict[str, float]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 _OUR_FAULTS = (ExitCode.USAGE, ExitCode.DATA, ExitCode.ENVIRONMENT)
+_INTERRUPTED = 130
 _TRAIN_FILES = ("train.parquet", "items.parquet")
 _REFIT_FILES = (*_TRAIN_FILES, "validation.parquet")
 CHECKPOINT_FILES = ("checkpoint.json", "model.safetensors", "curve.tsv")
@@ -261,13 +262,19 @@ def _report(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_our_fault(done: Completed, command: str, stderr: Path) -> None:
-    """Bad data or set-up met by the snapshot's own code says nothing of a candidate."""
+    """Bad data or set-up, or an interruption, of the snapshot's own code is no result."""
     if done.rc in _OUR_FAULTS:
         raise EopError(
             "EOP640",
             f"`hstu {command}` ended with status {done.rc}:\n{_tail(stderr)}",
             hint=f"the whole output is in {stderr}",
             exit_code=ExitCode(done.rc),
+        )
+    if done.rc == _INTERRUPTED and not done.timed_out:
+        raise EopError(
+            "EOP640",
+            f"`hstu {command}` was interrupted",
+            hint="run the same command again: a training goes on from its last snapshot",
         )
 
 

@@ -6,7 +6,7 @@ their modules.
 
 from eop.leaderboard.entry import Cost, Decision, Entry, Proposal, Scores
 from eop.leaderboard.files import entry_folder, read_entries, read_entry, write_entry
-from eop.leaderboard.recipe import recipe
+from eop.leaderboard.stage import stage_text
 
 __all__ = [
     "Cost",
@@ -17,6 +17,6 @@ __all__ = [
     "entry_folder",
     "read_entries",
     "read_entry",
-    "recipe",
+    "stage_text",
     "write_entry",
 ]

@@ -15,7 +15,7 @@ from eop.core.files import write_bytes
 from eop.core.locks import exclusive
 from eop.core.yaml_files import read_yaml
 from eop.leaderboard.entry import Entry, entry_problems
-from eop.leaderboard.recipe import recipe
+from eop.leaderboard.stage import stage_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ def _content(root: Path, entry: Entry, files: Mapping[str, bytes]) -> dict[str, 
         "metrics.json": (json.dumps(metrics, indent=2, sort_keys=True) + "\n").encode(),
     }
     if entry.reproducible:
-        content["dvc.yaml"] = recipe(entry, content).encode()
+        content["dvc.yaml"] = stage_text(entry, content).encode()
     return content
 
 

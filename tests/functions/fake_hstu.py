@@ -54,7 +54,8 @@ for out in outs:
         (out / "checkpoint.json").write_text(json.dumps({"plan": plan}))
     else:
         metrics = {"ndcg@10": 0.25, "hr@10": 0.5, "mrr": 0.125}
-        facts = {"users": 3, "corpus": 9, "split": "s", "metrics": metrics}
+        facts = {"schema": "hstu.metrics/1", "users": 3, "corpus": 9, "split": "s"}
+        facts["metrics"] = metrics
         (out / "metrics.json").write_text(json.dumps({**facts, "target": options["--target"]}))
         (out / "ranks.parquet").write_bytes(b"ranks")
 """

@@ -249,7 +249,7 @@ def metrics(
         values = {"ndcg@10": ndcg, "hr@10": ndcg, "mrr": ndcg}
         for target in ("validation", "test"):
             own = folder / f"seed{seed}-{target}"
-            write_json(own / "metrics.json", {"metrics": values})
+            write_json(own / "metrics.json", {"schema": "hstu.metrics/1", "metrics": values})
             users = list(range(1, 21))
             frame = pd.DataFrame({"user_id": users, "rank": [max(1, round(1 / ndcg))] * 20})
             frame.to_parquet(own / "ranks.parquet", index=False)

@@ -9,8 +9,10 @@ from fake_hstu import calls, experiment, recommender
 from function_runs import checkpoint, small
 
 from eop.core.errors import EopError
+from eop.core.files import read_json, write_json
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
+from eop.evidence import FileRef
 from eop.functions import evidence
 from eop.functions.measure import (
     judge_popularity,
@@ -67,6 +69,32 @@ def test_sealed_numbers_that_changed_are_not_opened(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("0.25", "0.95"))
     with pytest.raises(EopError, match="EOP650"):
         open_sealed(tmp_path, judged)
+
+
+def test_a_subset_evaluation_is_never_an_entrys_result(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+    trained = train_seeds(tmp_path, made, experiment(tmp_path), [1])
+    judged = judge_seeds(tmp_path, made, trained)
+    place = made.scratch / "seed1-validation" / "metrics.json"
+    facts = {**read_json(place), "schema": "hstu.subset-metrics/1"}
+    facts["metrics"] = {f"subset/{name}": value for name, value in VALUES.items()}
+    write_json(place, facts)
+    with pytest.raises(EopError, match="EOP653"):
+        judge_seeds(tmp_path, made, trained)
+    sealed = judged["sealed"]["seeds"][0]["metrics"]
+    write_json(tmp_path / sealed["path"], facts)
+    posing = FileRef.of(tmp_path / sealed["path"], tmp_path).to_json()
+    seeds = [{"seed": 1, "metrics": posing}]
+    with pytest.raises(EopError, match="EOP653"):
+        open_sealed(tmp_path, {"sealed": {"seeds": seeds}})
+    # The schemas of an iteration's documents and of the leaderboard know no such metric either.
+    for document in ({**judged, "metrics": facts["metrics"]}, facts):
+        assert problems(document, read_yaml(SCHEMAS / "metrics.schema.yaml"))
+    entry = {"$ref": "#/$defs/metrics"} | {
+        "$defs": read_yaml(SCHEMAS / "entry.schema.yaml")["$defs"]
+    }
+    assert problems(VALUES, entry) == []
+    assert problems(facts["metrics"], entry)
 
 
 def test_weights_that_changed_since_training_are_not_judged(tmp_path: Path) -> None:

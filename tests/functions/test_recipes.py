@@ -42,7 +42,7 @@ def run_of(root: Path, **arguments: Any) -> Small:
         if phase.id == "propose":
             told = {"folder": "config/recipes", **arguments}
             outputs = (Output("proposals", "proposals.json"),)
-            phase = replace(phase, function="recipes", arguments=told, outputs=outputs)
+            phase = replace(phase, function="recipes", arguments=told, outputs=outputs, needs=())
         elif phase.id == "implement":
             outputs = (Output("experiment", "experiment.yaml"),)
             phase = replace(phase, function="compose", outputs=outputs)
@@ -63,11 +63,21 @@ def listed(run: Small) -> list[dict[str, Any]]:
 def opened(run: Small) -> list[dict[str, Any]]:
     """The branches of the run's recipes, opened."""
     items = listed(run)
-    run.run.advance()
     run.play("it01_baseline", {"baseline": run.baseline()})
     run.play("it01_propose", {"proposals": items})
     assert len(run.state.branches[1]) == len(items)
     return items
+
+
+def test_the_list_is_made_first_and_the_rest_runs_beside_the_branches(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+
+    def reachable() -> set[str]:
+        return {node.key for node in run.run.advance().frontier.instances}
+
+    assert reachable() == {"it01_propose"}
+    run.play("it01_propose", {"proposals": listed(run)})
+    assert {"it01_propose", "it01_baseline", "it01_p03_train", "it01_publish"} <= reachable()
 
 
 def test_a_folder_is_listed_by_name_with_titles_and_contents(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,15 @@ def test_bad_data_met_by_the_snapshot_is_no_candidate_s_fault(
     with pytest.raises(EopError, match="EOP640") as caught:
         made.train(experiment(tmp_path, f"exit{status.value}"), [1])
     assert caught.value.exit_code == status
+
+
+def test_an_interruption_is_no_result(tmp_path: Path) -> None:
+    made = recommender(tmp_path, patched=False)
+    with pytest.raises(EopError, match="was interrupted"):
+        made.train(experiment(tmp_path, "exit130"), [1])
+    late = replace(made, timeout_s=0.0, started=0.0)
+    with pytest.raises(CandidateError):
+        late.train(experiment(tmp_path, "sleep"), [1])
 
 
 def test_settings_that_the_snapshot_refuses_are_the_candidate_s_fault(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eop.core.errors import EopError
-from eop.stats import Ranks, contribution, noise_band, paired_difference, read_ranks
+from eop.stats import (
+    Ranks,
+    contribution,
+    noise_band,
+    paired_difference,
+    read_ranks,
+    same_seed_difference,
+)
 
 
 def one_side(draw, users: int) -> list[Ranks]:
@@ -88,6 +95,38 @@ def test_a_known_case_by_hand():
     assert difference.user_error == pytest.approx(0.5 / math.sqrt(3))
     assert difference.seed_error == pytest.approx(math.sqrt((1 / 18) * (1 / 2 + 1)))
     assert difference.seeds == (2, 1)
+
+
+@given(two_sides())
+def test_equal_sets_of_seeds_are_compared_as_they_are(sides):
+    a, b = (dict(enumerate(side[: min(map(len, sides))])) for side in sides)
+    assert same_seed_difference(a, b) == paired_difference(list(a.values()), list(b.values()))
+
+
+@given(two_sides())
+def test_the_mean_is_that_of_the_common_seeds(sides):
+    a, b = dict(enumerate(sides[0])), dict(enumerate(sides[1], start=1))
+    common = sorted(a.keys() & b.keys())
+    if not common:
+        with pytest.raises(EopError, match="no seed is common"):
+            same_seed_difference(a, b)
+        return
+    found = same_seed_difference(a, b)
+    alone = paired_difference([a[seed] for seed in common], [b[seed] for seed in common])
+    assert (found.mean, found.user_error, found.seeds) == (
+        alone.mean,
+        alone.user_error,
+        (len(common), len(common)),
+    )
+
+
+def test_seeds_beyond_the_common_ones_say_how_much_training_varies():
+    users = [1, 2, 3]
+    same, other = Ranks.of(users, [1, 1, 50]), Ranks.of(users, [1, 50, 50])
+    found = same_seed_difference({1: same}, {1: same, 2: other})
+    # Means of the second side's seeds: 2/3 and 1/3, variance 1/18; one seed on either side counts.
+    assert (found.mean, found.user_error) == (0.0, 0.0)
+    assert found.seed_error == pytest.approx(math.sqrt(1 / 18 * 2))
 
 
 def test_seeds_that_disagree_widen_the_interval():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ RUN = "hstu-recipes-synthetic"
 PROTOCOL = "config/protocols/hstu-recipes.eop.md"
 RECIPES = {
     "brisk": "# Twice the learning rate. It may learn\n# faster.\ntrain: {learning_rate: 0.01}\n",
+    "tuned": "train: {epochs: 1, learning_rate: 0.0003}\n",
     "typo": "# A setting that nobody knows.\nmodel: {dimm: 8}\n",
 }
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("recipes")]
@@ -34,7 +36,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for name, text in RECIPES.items():
         (folder / f"{name}.yaml").write_text(text)
     protocol = project.root / PROTOCOL
-    protocol.write_text(protocol.read_text().replace("seeds: [1, 2, 3]", "seeds: [1, 2]"))
+    text = protocol.read_text().replace("seeds: [1, 2, 3]", "seeds: [1, 2]")
+    protocol.write_text(re.sub(r"from: \{.*\}", "from: {tuned: base}", text))
     base = project.root / "config" / "experiments" / "synthetic.yaml"
     base.write_text(re.sub(r"epochs: \d+", "epochs: 1", base.read_text()))
     done = project.eop("run", "--cores", "2", "--config", f"protocol={PROTOCOL}")
@@ -70,8 +73,12 @@ def test_a_recipe_is_an_entry_compared_with_the_base(measured: Project) -> None:
 
 
 def test_a_recipe_that_the_model_refuses_is_a_row_too(measured: Project) -> None:
-    row = entry(measured, "it01-p02")
-    assert (row["proposal"]["id"], row["outcome"], row["test"]) == ("typo", "rejected_by_preflight", None)
+    row = entry(measured, "it01-p03")
+    assert (row["proposal"]["id"], row["outcome"], row["test"]) == (
+        "typo",
+        "rejected_by_preflight",
+        None,
+    )
     assert "dimm" in row["reason"]
     assert row["test_reads"] == 0
 
@@ -104,6 +111,20 @@ def test_the_refit_comes_after_the_judgement_and_sees_no_test_event(measured: Pr
     assert not list((work / "p01/evaluate/work").rglob("*-test"))
 
 
+def test_a_fine_tuning_begins_with_the_base_s_weights(measured: Project) -> None:
+    row, base = entry(measured, "it01-p02"), entry(measured, "base")
+    assert (row["outcome"], row["reason"]) == ("completed", "")
+    assert row["evidence"]["start"] == {"of": "base", "config": base["evidence"]["config"]}
+    work = measured.root / "runs" / RUN / "it01/p02"
+    trained = {Path(file["path"]).name: file["sha256"] for file in base["evidence"]["checkpoints"]}
+    for phase, folder, mark in (("train", "seed1", ""), ("refit", "refit/seed1-refit", "-refit")):
+        side = json.loads((work / phase / "work" / folder / "checkpoint.json").read_text())
+        (start,) = (measured.root / "runs" / RUN / "starts").glob(f"*/seed1{mark}")
+        weights = hashlib.sha256((start / "model.safetensors").read_bytes()).hexdigest()
+        assert weights == trained[f"model-seed1{mark}.safetensors"], "the same bits as the base's"
+        assert weights in json.dumps(side)
+
+
 def test_nothing_is_promoted_on_one_seed_and_the_run_verifies(measured: Project) -> None:
     path = measured.root / "runs" / RUN / "it01/promote/artifacts/decision.json"
     assert json.loads(path.read_text())["champion"] == f"{RUN}-base"
@@ -112,8 +133,9 @@ def test_nothing_is_promoted_on_one_seed_and_the_run_verifies(measured: Project)
     assert "ended: completed" in measured.eop("status").stdout
 
 
-def test_dvc_reproduces_both_numbers(measured: Project) -> None:
-    stage = f"leaderboard/{RUN}-it01-p01/dvc.yaml:reproduce"
+@pytest.mark.parametrize("name", ["it01-p01", "it01-p02"])
+def test_dvc_reproduces_both_numbers(measured: Project, name: str) -> None:
+    stage = f"leaderboard/{RUN}-{name}/dvc.yaml:reproduce"
     done = subprocess.run(
         [sys.executable, "-m", "dvc", "repro", "-f", "-s", "--no-run-cache", stage],
         cwd=measured.root,
@@ -128,9 +150,9 @@ def test_dvc_reproduces_both_numbers(measured: Project) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    out = measured.root / "repro" / f"{RUN}-it01-p01"
+    out = measured.root / "repro" / f"{RUN}-{name}"
     assert json.loads((out / "verdict.json").read_text())["identical"] is True
-    again, row = json.loads((out / "metrics.json").read_text()), entry(measured, "it01-p01")
+    again, row = json.loads((out / "metrics.json").read_text()), entry(measured, name)
     for target in ("validation", "test"):
         assert again[target]["1"] == row[target]["seeds"]["1"]
 

@@ -28,7 +28,7 @@ out.mkdir(parents=True, exist_ok=True)
 """
 
 
-def test_the_recipe_depends_on_the_record_and_never_writes_it(tmp_path):
+def test_the_stage_depends_on_the_record_and_never_writes_it(tmp_path):
     root = project(tmp_path)
     text = (write_entry(root, candidate(), FILES) / "dvc.yaml").read_text()
     stage = yaml.safe_load(text)["stages"]["reproduce"]
@@ -49,7 +49,7 @@ def test_the_recipe_depends_on_the_record_and_never_writes_it(tmp_path):
     assert all(out[name] == {"cache": False} for out in stage["outs"] for name in out)
 
 
-def test_no_recipe_for_what_cannot_be_reproduced(tmp_path):
+def test_no_stage_for_what_cannot_be_reproduced(tmp_path):
     folder = write_entry(project(tmp_path), failed(), {})
     assert not (folder / "dvc.yaml").exists()
     reference = candidate(evidence=evidence(patch=None, snapshot=None))
@@ -60,7 +60,7 @@ def test_no_recipe_for_what_cannot_be_reproduced(tmp_path):
 
 
 @pytest.mark.parametrize("rc", [0, 1])
-def test_dvc_runs_the_recipe(tmp_path, rc):
+def test_dvc_runs_the_stage(tmp_path, rc):
     root = project(tmp_path)
     Dvc(root).init()
     (root / "eop").mkdir()

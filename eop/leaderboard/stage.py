@@ -1,4 +1,4 @@
-"""The recipe of an entry: the text of ``leaderboard/<id>/dvc.yaml``."""
+"""The DVC stage of an entry: the text of ``leaderboard/<id>/dvc.yaml``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RECORD = ("entry.yaml", "config.yaml", "patch.diff", "metrics.json")
 _HEADER = "# Train and evaluate this entry again: dvc repro -f -s --no-run-cache {path}:reproduce\n"
 
 
-def recipe(entry: Entry, files: Container[str]) -> str:
+def stage_text(entry: Entry, files: Container[str]) -> str:
     """The stage ``reproduce`` of ``entry``; ``files`` are the names of the entry's own files.
 
     Its dependencies are the record, the split and the snapshot, never the harness's code: an edit
