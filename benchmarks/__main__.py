@@ -1,125 +1,119 @@
-"""`make bench`: CPU seconds of the parts that a user waits for, best of three."""
+"""`make bench`: tables on standard output, progress on standard error."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import shlex
 import sys
-import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-import torch
+import click
 
-from eop.protocol.compiler import load
-from eop.runtime.trace import Trace
-from hstu.data.batches import TrainingRows
-from hstu.data.items import Items
-from hstu.models import build, read_config
-from hstu.training import draw_negatives, make_optimizer, training_loss
+from benchmarks import evaluation, harness, profile, scale, steps, targets
+from benchmarks.child import BenchmarkError
+from benchmarks.document import Document
+from benchmarks.grid import KERNELS, Grid
+from benchmarks.machine import machine
+from benchmarks.peers.comparison import PYTHON, Comparison
+from benchmarks.report import Report
+from benchmarks.shapes import MODELS
+from benchmarks.synthetic import LENGTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Sequence
 
-ROOT = Path(__file__).parents[1]
-PROTOCOL = ROOT / "config" / "protocols" / "hstu-evolve.eop.md"
-EVENTS = 400
-USERS = 128
+    from benchmarks.child import Row
+    from benchmarks.table import Table
 
-
-def main() -> None:
-    """Print every figure."""
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        report(
-            "protocol hstu-evolve: parse and check", "s", best(lambda: load(PROTOCOL, root=ROOT))
-        )
-        report(*trace_fold(scratch))
-        report("`eop --help`: start of the command line", "s", best(start_of_eop))
-        report(*training_step(scratch))
+_BY_DEFAULT = ("harness", "steps", "evaluation")
+_ON_REQUEST = ("rectools", "scale", "profile")
+_JUDGED = {"steps", "evaluation"}
+_LABELS = ("topic", "model", "lengths", "kernels", "threads", "factor")
 
 
-def best(work: Callable[[], object]) -> float:
-    """CPU seconds of ``work``, its children's included: the least of three."""
-    return min(cpu_seconds(work) for _ in range(3))
+class Topic(Protocol):
+    """Something to measure: a module of this package, or an object like one."""
+
+    def rows(self, grid: Grid) -> Iterator[Row]:
+        """Measure, a row at a time."""
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """Show what was measured."""
 
 
-def cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of one call."""
-    before = time.process_time() + children()
-    work()
-    return time.process_time() + children() - before
+@click.command(context_settings={"show_default": True})
+@click.option(
+    *("--only", "topics"),
+    multiple=True,
+    type=click.Choice([*_BY_DEFAULT, *_ON_REQUEST]),
+    default=_BY_DEFAULT,
+    help="These topics.",
+)
+@click.option("--peer", type=click.Choice(["rectools"]), help="This peer, beside ours, as well.")
+@click.option(
+    "--peer-python",
+    default=PYTHON,
+    type=click.Path(path_type=Path),
+    help="The Python of the peer's environment.",
+)
+@click.option("--scale", "scaled", is_flag=True, help="Ten times MovieLens-1M as well.")
+@click.option("--profile", "profiled", is_flag=True, help="The costliest operations as well.")
+@click.option("--model", "models", multiple=True, type=click.Choice(MODELS), default=MODELS)
+@click.option("--lengths", multiple=True, type=click.Choice(LENGTHS), default=LENGTHS)
+@click.option("--kernels", multiple=True, type=click.Choice(KERNELS), default=KERNELS)
+@click.option("--threads", multiple=True, type=click.IntRange(min=1), default=(1, 2))
+@click.option("--quick", is_flag=True, help="Tiny sizes: shows that all runs, measures nothing.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="All rows go here.")
+@click.option(
+    *("--write", "document"),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The tables go to their places in this document.",
+)
+def main(
+    topics: tuple[str, ...],
+    peer: str | None,
+    peer_python: Path,
+    scaled: bool,
+    profiled: bool,
+    json_file: Path | None,
+    document: Path | None,
+    **grid: object,
+) -> None:
+    """Measure CPU seconds, tokens and users per CPU second, and peak memory.
+
+    Options that name several values are given several times: --threads 1 --threads 4.
+    """
+    also = {"rectools": peer is not None, "scale": scaled, "profile": profiled}
+    asked = {*topics, *(name for name, wanted in also.items() if wanted)}
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    report = Report(command, machine(), Document(document) if document else None)
+    try:
+        _run(asked, Grid(**grid), Comparison(peer_python), report)  # type: ignore[arg-type]
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+    if json_file is not None:
+        report.write_json(json_file)
 
 
-def children() -> float:
-    """CPU seconds of finished child processes so far."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def report(what: str, unit: str, value: float) -> None:
-    """One line of the table."""
-    print(f"{what:<56}{value:>12,.3f} {unit}")
-
-
-def start_of_eop() -> None:
-    """The command line, started and ended."""
-    subprocess.run([sys.executable, "-m", "eop.cli", "--help"], capture_output=True, check=True)
-
-
-def trace_fold(scratch: Path) -> tuple[str, str, float]:
-    """Folding a trace of attempts that were abandoned, read anew from its files."""
-    plan = load(PROTOCOL, root=ROOT)
-    folder = scratch / "runs" / "bench" / "trace"
-    trace = Trace(folder, plan)
-    digests = {"plan": plan.digest, "config": "0" * 64, "snapshot": "0" * 64}
-    trace.append("run_started", {"run": "bench", **digests})
-    phase = plan.phase("investigate_code")
-    reserve = {"actions": phase.budget.actions, "wall_s": float(phase.budget.wall_s or 0)}
-    for attempt in range(1, EVENTS // 2 + 1):
-        if reserve["actions"] * attempt >= plan.budget.actions:
-            break
-        node = {"node": "it01_investigate_code", "attempt": attempt}
-        trace.append("node_entered", {**node, "reserve": reserve})
-        trace.append("node_abandoned", {**node, "reason": "bench"})
-    events = len(trace.events())
-    seconds = best(lambda: Trace(folder, plan).state())
-    return f"trace: fold of {events} events", "events/s", events / seconds
-
-
-def training_step(scratch: Path) -> tuple[str, str, float]:
-    """One optimiser step of BASE on synthetic histories."""
-    raw, split = scratch / "raw", scratch / "split"
-    hstu = [sys.executable, "-m", "hstu", "data"]
-    subprocess.run(
-        [*hstu, "synthesize", "--seed", "7", "--out", raw], capture_output=True, check=True
-    )
-    subprocess.run(
-        [*hstu, "split", "--source", raw, "--out", split], capture_output=True, check=True
-    )
-    config = read_config(ROOT / "config" / "experiments" / "base.yaml")
-    items = Items.read(split / "items.parquet")
-    rows = TrainingRows.read(split, items, history_length=config.model.history_length)
-    model = build(config, items)
-    optimizer = make_optimizer(model, config.train)
-    generator = torch.Generator().manual_seed(1)
-    batches = rows.groups(list(range(USERS)), 4)
-    tokens = sum(int(batch.inputs.lengths.sum()) for batch in batches)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        for batch in batches:
-            negatives = draw_negatives(batch, len(items), config.train.negatives, generator)
-            (training_loss(model, batch, negatives).sum() / tokens).backward()
-        optimizer.step()
-
-    return (
-        f"training step, BASE, {USERS} users, {tokens} tokens",
-        "tokens/CPU s",
-        tokens / best(step),
-    )
+def _run(asked: set[str], grid: Grid, comparison: Comparison, report: Report) -> None:
+    """Measure and show topic after topic. What cannot work is refused before the first."""
+    judged = bool(asked & _JUDGED)
+    if "rectools" in asked:
+        comparison.require()
+    if report.document is not None:
+        report.document.require({*asked, "targets"} if judged else asked)
+    click.echo(f"{report.facts}\n")
+    topics: list[Topic] = [harness, steps, evaluation, comparison, scale, profile]
+    for name, topic in zip([*_BY_DEFAULT, *_ON_REQUEST], topics, strict=True):
+        if name in asked:
+            rows = report.measured.setdefault(name, [])
+            for row in topic.rows(grid):
+                rows.append(row)
+                labels = " ".join(str(row[label]) for label in _LABELS if label in row)
+                click.echo(f"measured {name} {labels}", err=True)
+            report.show(name, topic.table(rows))
+    if judged:
+        report.show("targets", targets.table(report.measured))
 
 
 if __name__ == "__main__":
