@@ -27,7 +27,7 @@ _USERS, _ITEMS, _FACTORS = 6040, 3800, (1, 10)
 _STEPS = 8
 _EVALUATED = 20
 """One user of so many is evaluated."""
-_FIGURES = {
+FIGURES = {
     "users": "users",
     "items": "items",
     "data_mib": "MiB of data",
@@ -83,7 +83,7 @@ def table(rows: Sequence[Row]) -> Table:
     columns = ["figure", *(f"{row['factor']}x" for row in rows), "growth"]
     cells = [
         [name, *(_cell(row[key]) for row in rows), number(rows[-1][key] / rows[0][key])]
-        for key, name in _FIGURES.items()
+        for key, name in FIGURES.items()
     ]
     return Table("Ten times MovieLens-1M", _NOTE, columns, cells)
 
