@@ -78,11 +78,11 @@ def test_a_batch_of_events_agrees(name: str, backend: str) -> None:
     assert width == max(case.lengths)
     with torch.no_grad():
         encoded = model.encode(batch.inputs).numpy()
-        losses = training_loss(model, batch, case.negatives()).numpy()
     expected = case.arrays["encoded"][:, :width]
     np.testing.assert_allclose(encoded, expected, atol=case.tolerance.forward, rtol=0)
-    expected = case.arrays["loss_per_token"]
-    np.testing.assert_allclose(losses, expected, atol=case.tolerance.token, rtol=0)
+    if {"negative_ids", "loss_per_token"} <= set(case.arrays):
+        losses = training_loss(model, batch, case.negatives()).detach().numpy()
+        assert compare(case, "loss_per_token", losses) is None
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -96,5 +96,5 @@ def test_a_user_alone_agrees(name: str, backend: str) -> None:
         )
         with torch.no_grad():
             query = model.query(alone).numpy()[0]
-        expected = case.arrays["current"][row]
+        expected = case.arrays["encoded"][row, length - 1]
         np.testing.assert_allclose(query, expected, atol=case.tolerance.forward, rtol=0)
