@@ -129,14 +129,14 @@ def test_kept_weights_are_those_of_the_document(tmp_path: Path) -> None:
     run = small(tmp_path)
     trained = checkpoint(tmp_path, run.run.folder / "train")
     row = Result("r1-x", "candidate", Proposal("x", "X", ""), {}, checkpoint=trained)
-    evidence.keep_checkpoints(tmp_path, row)
+    evidence.keep_files(tmp_path, row)
     kept = tmp_path / evidence.checkpoint_path("r1-x", 2)
     assert kept.read_bytes() == b"weights 2"
     kept.write_bytes(b"half of it")
-    evidence.keep_checkpoints(tmp_path, row)
+    evidence.keep_files(tmp_path, row)
     assert kept.read_bytes() == b"weights 2", "what is not whole is copied again"
     kept.unlink()
     (run.run.folder / "train/seed2/model.safetensors").write_bytes(b"weights 3")
     with pytest.raises(EopError, match="EOP650"):
-        evidence.keep_checkpoints(tmp_path, row)
+        evidence.keep_files(tmp_path, row)
     assert not kept.exists()

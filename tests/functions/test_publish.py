@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from entry_samples import project as with_schema
 from function_runs import metrics, small
 
@@ -19,7 +21,6 @@ from eop.runtime.node import Outcome, Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from function_runs import Small
 
 _REASON = {"delta": None, "interval": None, "promoted": False, "reason": "not measured"}
@@ -56,6 +57,15 @@ def test_every_end_becomes_a_row(tmp_path: Path) -> None:
     assert (good.cost.actions, good.cost.wall_s, good.cost.train_s) == (15, 5.0, 1.5)
     assert (bad.outcome, bad.validation, bad.test, bad.test_reads) == ("failed", None, None, 0)
     assert bad.cost.train_s is None
+    # Every user has rank 5 with the candidate and rank 10 with the base, on either seed.
+    assert good.on_test is not None
+    assert good.on_test.seeds == (1, 2)
+    assert good.on_test.delta == pytest.approx(1 / math.log2(6) - 1 / math.log2(11))
+    assert "On the test" in (tmp_path / f"knowledge/notes/{good.id}.md").read_text()
+    assert bad.on_test is None
+    kept = {(file["seed"], file["target"]): file for file in good.evidence["ranks"]}
+    assert set(kept) == {(seed, target) for seed in (1, 2) for target in ("validation", "test")}
+    assert all((tmp_path / file["path"]).is_file() for file in kept.values())
     assert bad.not_reproducible is not None
     popularity = read_entry(tmp_path, names[1])
     assert popularity.validation is not None
