@@ -34,6 +34,15 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
         "split": _split(context),
         "snapshot": read_json(context.project.run_dir / "base" / "snapshot.json"),
         "checkpoints": _checkpoints(result),
+        "ranks": [
+            {
+                **seed["ranks"],
+                "path": ranks_path(result.id, seed["seed"], target),
+                "seed": seed["seed"],
+                "target": target,
+            }
+            for target, seed in _judged(result)
+        ],
         "preflight": _preflight(result.preflight),
     }
 
@@ -57,22 +66,40 @@ def _surroundings(context: Context) -> dict[str, Any]:
     return found
 
 
-def keep_checkpoints(root: Path, result: Result) -> None:
-    """Copy the row's weights beside its entry, where DVC can name them."""
+def keep_files(root: Path, result: Result) -> None:
+    """Copy the row's weights and ranks beside its entry, where DVC can name them."""
     for fit in result.fits:
         for seed in fit.checkpoint["seeds"]:
-            target = root / checkpoint_path(result.id, seed["seed"], fit.mark)
-            if target.is_file() and file_digest(target) == seed["model"]["sha256"]:
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            draft = target.with_name(f".{target.name}.tmp")
-            shutil.copyfile(measured_file(root, seed["model"]), draft)
-            draft.replace(target)
+            _keep(root, seed["model"], checkpoint_path(result.id, seed["seed"], fit.mark))
+    for target, seed in _judged(result):
+        _keep(root, seed["ranks"], ranks_path(result.id, seed["seed"], target))
+
+
+def _keep(root: Path, ref: dict[str, Any], path: str) -> None:
+    target = root / path
+    if target.is_file() and file_digest(target) == ref["sha256"]:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.tmp")
+    shutil.copyfile(measured_file(root, ref), draft)
+    draft.replace(target)
 
 
 def checkpoint_path(entry: str, seed: int, mark: str = "") -> str:
     """Where an entry's weights lie, relative to the root; ``mark`` is that of a ``Fit``."""
     return f"leaderboard/{entry}/model-seed{seed}{mark}.safetensors"
+
+
+def ranks_path(entry: str, seed: int, target: str) -> str:
+    """Where the ranks of an entry's users lie, relative to the root."""
+    return f"leaderboard/{entry}/ranks-seed{seed}-{target}.parquet"
+
+
+def _judged(result: Result) -> list[tuple[str, dict[str, Any]]]:
+    """Target and seed of every judgement of the row."""
+    shown = result.metrics["seeds"] if result.metrics else []
+    sealed = result.sealed["sealed"]["seeds"] if result.sealed else []
+    return [*(("validation", seed) for seed in shown), *(("test", seed) for seed in sealed)]
 
 
 def curve(root: Path, checkpoint: dict[str, Any]) -> bytes:

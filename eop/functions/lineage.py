@@ -20,13 +20,15 @@ class Lineage:
     """The champion that an iteration starts from.
 
     ``patch`` is against the pinned snapshot, ``None`` when the champion changes no code;
-    ``metrics`` is its ``metrics`` document, ``None`` before anything was measured.
+    ``metrics`` is its ``metrics`` document, ``None`` before anything was measured; ``sealed`` the
+    document that seals its test.
     """
 
     entry: str
     patch: Path | None
     experiment: Path
     metrics: dict[str, Any] | None
+    sealed: dict[str, Any] | None = None
 
 
 def base_id(project: Project) -> str:
@@ -54,16 +56,19 @@ def start(project: Project, state: State, iteration: int) -> Lineage:
             if entry_id(project, earlier, branch) == champion:
                 return _of_branch(project, artifacts, earlier, branch)
     baseline = artifacts.of_function("baseline", 1)
-    metrics = read_json(baseline)["metrics"] if baseline else None
-    return Lineage(base_id(project), None, project.base_experiment, metrics)
+    measured = read_json(baseline) if baseline else {"metrics": None}
+    sealed = measured.get("refit", measured["metrics"])
+    return Lineage(base_id(project), None, project.base_experiment, measured["metrics"], sealed)
 
 
 def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: str) -> Lineage:
     metrics = artifacts.of_function("evaluate", iteration, branch)
     assert metrics, "a champion has been judged"
+    refit = artifacts.of_function("refit", iteration, branch)
     return Lineage(
         entry_id(project, iteration, branch),
         artifacts.patch(iteration, branch),
         artifacts.experiment(iteration, branch) or project.base_experiment,
         read_json(metrics),
+        read_json(refit or metrics),
     )

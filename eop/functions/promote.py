@@ -12,6 +12,7 @@ from eop.leaderboard.promotion import Candidate, Champion, decide
 from eop.stats import read_ranks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from eop.functions.context import Context
@@ -23,7 +24,7 @@ def promote(context: Context) -> Path:
     iteration = context.instance.iteration
     parent = start(context.project, context.state, iteration)
     assert parent.metrics is not None, "the baseline is measured before anything is proposed"
-    champion = Champion(parent.entry, _ranks(context, parent.metrics))
+    champion = Champion(parent.entry, ranks_by_seed(context.root, parent.metrics["seeds"]))
     candidates = [_candidate(context, branch) for branch in context.state.branches[iteration]]
     report = context.work / "decision.json"
     write_json(report, decide(champion, candidates))
@@ -37,13 +38,10 @@ def _candidate(context: Context, branch: str) -> Candidate:
         proposal=context.artifacts.proposal(iteration, branch)["id"],
         entry=entry_id(context.project, iteration, branch),
         outcome=end.outcome,
-        ranks=_ranks(context, read_json(end.metrics)) if end.metrics else None,
+        ranks=ranks_by_seed(context.root, read_json(end.metrics)["seeds"]) if end.metrics else None,
     )
 
 
-def _ranks(context: Context, metrics: dict[str, Any]) -> dict[int, Ranks]:
-    """The validation ranks of a ``metrics`` document, by seed."""
-    return {
-        seed["seed"]: read_ranks(measured_file(context.root, seed["ranks"]))
-        for seed in metrics["seeds"]
-    }
+def ranks_by_seed(root: Path, seeds: Sequence[dict[str, Any]]) -> dict[int, Ranks]:
+    """The ranks that the seeds of a ``metrics`` or a sealed document name."""
+    return {seed["seed"]: read_ranks(measured_file(root, seed["ranks"])) for seed in seeds}

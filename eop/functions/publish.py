@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.files import write_json
 from eop.functions import evidence
+from eop.functions.lineage import start
 from eop.functions.measure import open_sealed
+from eop.functions.promote import ranks_by_seed
 from eop.functions.published import published_files
 from eop.functions.results import candidates, references
 from eop.knowledge import write_note
-from eop.leaderboard import Cost, Decision, Entry, Scores, write_entry
+from eop.leaderboard import Comparison, Cost, Decision, Entry, Scores, write_entry
+from eop.stats import common_seeds, same_seed_difference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +31,7 @@ def publish(context: Context) -> Path:
     for result in results:
         entry = _entry(context, result)
         write_entry(context.root, entry, _files(context, result))
-        evidence.keep_checkpoints(context.root, result)
+        evidence.keep_files(context.root, result)
         write_note(context.root, entry, result.analysis)
     report = context.work / "rows.json"
     entries = [result.id for result in results]
@@ -62,7 +65,24 @@ def _entry(context: Context, result: Result) -> Entry:
         tolerance=context.project.config.tolerance,
         not_reproducible=result.not_reproducible,
         evidence=evidence.collect(context, result),
+        on_test=_on_test(context, result),
     )
+
+
+def _on_test(context: Context, result: Result) -> Comparison | None:
+    """The row against its parent on the test; ``None`` where one of them has no number there."""
+    parent = start(context.project, context.state, context.instance.iteration)
+    if result.parent is None or result.sealed is None or parent.sealed is None:
+        return None
+    own, other = (
+        ranks_by_seed(context.root, document["sealed"]["seeds"])
+        for document in (result.sealed, parent.sealed)
+    )
+    seeds = common_seeds(own, other)
+    if not seeds:
+        return None
+    difference = same_seed_difference(own, other)
+    return Comparison(difference.mean, difference.interval95, tuple(seeds))
 
 
 def _scores(result: Result, seeds: list[dict[str, Any]]) -> Scores:

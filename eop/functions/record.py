@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def record(root: Path, run: str, iteration: str) -> None:
-    """Store the split, the snapshot and the checkpoints of an iteration's entries.
+    """Store the split, the snapshot, the checkpoints and the ranks of an iteration's entries.
 
     ``iteration`` is its folder's name (``it02``). Everything is added in one call and pushed when
     the project has a default remote; without one, the command that adds it is printed. Repeating
@@ -37,7 +37,8 @@ def record(root: Path, run: str, iteration: str) -> None:
         paths |= dict.fromkeys(file["path"] for file in entry.evidence["split"]["files"])
         if entry.evidence["snapshot"]:
             paths[entry.evidence["snapshot"]["path"]] = None
-        paths |= dict.fromkeys(file["path"] for file in entry.evidence["checkpoints"])
+        for name in ("checkpoints", "ranks"):
+            paths |= dict.fromkeys(file["path"] for file in entry.evidence.get(name, ()))
     dvc = Dvc(root)
     dvc.init()
     stored = dvc.add(list(paths))

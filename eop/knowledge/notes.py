@@ -71,6 +71,14 @@ def _happened(entry: Entry) -> str:
         "",
         f"Against its parent ({entry.parent or 'none'}): {_decision(entry)}",
     ]
+    if entry.on_test:
+        low, high = entry.on_test.interval
+        seeds = ", ".join(map(str, entry.on_test.seeds))
+        lines += [
+            "",
+            f"On the test, where nothing is decided: {entry.on_test.delta:+.4f} NDCG@10, "
+            f"95 % interval [{low:+.4f}, {high:+.4f}] over the common seeds {seeds}.",
+        ]
     preflight = entry.evidence["preflight"]
     if preflight and not preflight["passed"]:
         lines += ["", f"Failed invariants: {', '.join(preflight['failed'])}."]

@@ -4,11 +4,12 @@ Those two load numpy and pandas, which most jobs of a run never need; so they ar
 their modules.
 """
 
-from eop.leaderboard.entry import Cost, Decision, Entry, Proposal, Scores
+from eop.leaderboard.entry import Comparison, Cost, Decision, Entry, Proposal, Scores
 from eop.leaderboard.files import entry_folder, read_entries, read_entry, write_entry
 from eop.leaderboard.stage import stage_text
 
 __all__ = [
+    "Comparison",
     "Cost",
     "Decision",
     "Entry",

@@ -59,6 +59,15 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """NDCG@10 against the parent over the same users and seeds, with its 95 % interval."""
+
+    delta: float
+    interval: tuple[float, float]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Cost:
     """What the entry took: agent actions, seconds of all its nodes, seconds of training."""
 
@@ -73,6 +82,7 @@ class Entry:
 
     ``kind``: popularity, base or candidate. ``parent``: id of the entry it is compared with.
     ``tolerance``: largest absolute difference of a metric that a reproduction accepts.
+    ``on_test`` compares with the parent on the test; nothing is decided by it.
     ``not_reproducible``: why, or ``None`` when it is. ``evidence``: see the schema ``entry/1``.
     """
 
@@ -93,6 +103,7 @@ class Entry:
     tolerance: float
     not_reproducible: str | None
     evidence: dict[str, Any]
+    on_test: Comparison | None = None
 
     @property
     def refitted(self) -> bool:
@@ -109,14 +120,13 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data in the order of the file; ``from_json`` is its inverse."""
-        data = {"schema": ENTRY_SCHEMA, **asdict(self)}
-        if self.decision and self.decision.interval:
-            data["decision"]["interval"] = list(self.decision.interval)
-        if self.decision:
-            seeds = data["decision"].pop("seeds")
-            data["decision"] |= {} if seeds is None else {"seeds": list(seeds)}
+        data: dict[str, Any] = _plain({"schema": ENTRY_SCHEMA, **asdict(self)})
+        if self.decision and self.decision.seeds is None:
+            del data["decision"]["seeds"]
         tail = {name: data.pop(name) for name in ("not_reproducible", "evidence")}
-        return {**data, "reproducible": self.reproducible, **tail}
+        on_test = data.pop("on_test")
+        compared = {"on_test": on_test} if on_test else {}
+        return {**data, **compared, "reproducible": self.reproducible, **tail}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Entry:
@@ -126,18 +136,20 @@ class Entry:
         values["cost"] = Cost(**data["cost"])
         for name in ("validation", "test"):
             values[name] = Scores(**data[name]) if data[name] else None
-        if data["decision"]:
-            interval = data["decision"]["interval"]
-            pair = (interval[0], interval[1]) if interval else None
-            seeds = data["decision"].get("seeds")
-            values["decision"] = Decision(
-                **{
-                    **data["decision"],
-                    "interval": pair,
-                    "seeds": None if seeds is None else tuple(seeds),
-                }
-            )
+        for name, kind in (("decision", Decision), ("on_test", Comparison)):
+            values[name] = kind(**_tuples(data[name])) if data.get(name) else None
         return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    """Plain data with lists for tuples, as JSON has it."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(item) if isinstance(item, list) else item for key, item in data.items()}
 
 
 def entry_problems(data: Any, schema: dict[str, Any]) -> list[str]:
