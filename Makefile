@@ -33,5 +33,6 @@ lint: setup
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
+# make bench ARGS="--peer rectools"
 bench: setup
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)

@@ -27,7 +27,9 @@ def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_the_benchmark_runs_and_its_json_has_the_rows(tmp_path: Path) -> None:
     document, rows = tmp_path / "page.md", tmp_path / "rows.json"
     names = ("steps", "evaluation", "targets")
-    document.write_text("".join(f"<!-- bench:{n} -->\nwas here before\n<!-- end:{n} -->\n" for n in names))
+    document.write_text(
+        "".join(f"<!-- bench:{n} -->\nwas here before\n<!-- end:{n} -->\n" for n in names)
+    )
     chosen = ["--model", "base", "--lengths", "ml1m", "--kernels", "torch", "--threads", 1]
     topics = ["--only", "steps", "--only", "evaluation"]
     done = bench(*topics, *chosen, "--json", rows, "--write", document)
