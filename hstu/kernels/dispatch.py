@@ -43,13 +43,19 @@ def attend(
     added: Tensor | None = None,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """As ``hstu.kernels.attention.attend``; by Triton on CUDA where there are no terms."""
+    """As ``hstu.kernels.attention.attend``; by Triton on CUDA where there are no terms.
+
+    bfloat16 values come back as float32, since a norm follows.
+    """
     plain = added is None and factor is None
-    gpu = _triton_attention() if q.is_cuda and plain else None
+    gpu = _triton_attention() if q.is_cuda and plain and native.unchanged(_FORM) else None
     if gpu is not None and gpu.takes(q, v):
         mixed: Tensor = gpu.attend(q, k, v, bias, relation, divisor)
-        return mixed
-    return attention.attend(q, k, v, bias, relation, divisor=divisor, added=added, factor=factor)
+    else:
+        mixed = attention.attend(
+            q, k, v, bias, relation, divisor=divisor, added=added, factor=factor
+        )
+    return mixed.to(torch.promote_types(mixed.dtype, torch.float32))
 
 
 def gated_attention(

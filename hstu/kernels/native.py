@@ -77,13 +77,18 @@ def digest(form: str) -> str:
     return hashlib.sha256((PACKAGE / form).read_bytes()).hexdigest()
 
 
+def unchanged(form: str) -> bool:
+    """Whether the text of ``form`` is what compiled kernels were written for."""
+    return digest(form) == TWINS[form]
+
+
 def stands_for(form: str) -> bool:
     """Whether there are compiled kernels, and they were written for the text of ``form``.
 
     A changed formula is therefore what runs, whoever changed it; the kernels must be made to agree
     before its digest is entered anew.
     """
-    return library() is not None and digest(form) == TWINS[form]
+    return library() is not None and unchanged(form)
 
 
 def usable(form: str, *tensors: Tensor) -> bool:

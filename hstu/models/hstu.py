@@ -9,6 +9,7 @@ token looks to its right, padding never reaches a valid token.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -87,6 +88,7 @@ class Hstu(nn.Module):
         super().__init__()
         model = config.model
         self.config = config
+        self.products = torch.float32
         self.items = nn.Embedding(len(items.ids) + 1, model.dim)
         nn.init.trunc_normal_(self.items.weight, std=_INIT_STD, a=-2 * _INIT_STD, b=2 * _INIT_STD)
         self.positions = nn.Parameter(torch.empty(model.width, model.dim))
@@ -143,10 +145,21 @@ class Hstu(nn.Module):
         x = self.embed_inputs(batch)
         relation = relate(batch.timestamps, batch.next_timestamps, batch.lengths)
         for number, block in enumerate(self.blocks):
-            x = block(x, relation, self._terms(batch, number))
+            terms = self._terms(batch, number)
+            with self._precision():
+                x = block(x, relation, terms)
         for change in self.changes:
             x = change.outputs(x, batch)
         return unit(x * batch.valid[..., None])
+
+    def _precision(self) -> AbstractContextManager[object]:
+        """Where the blocks compute: their matrix products are of type ``products``.
+
+        Parameters, tokens, norms and the attention's bias are float32 all the same.
+        """
+        if self.products is torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, self.products)
 
     def _terms(self, batch: Batch, block: int) -> AttentionTerms:
         found = [terms for c in self.changes if (terms := c.attention(batch, block)) is not None]
