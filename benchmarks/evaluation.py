@@ -48,12 +48,12 @@ def measure(case: Row) -> Row:
 
 def table(rows: Sequence[Row]) -> Table:
     """The figures of all cases."""
-    columns = ["model", "lengths", "kernels", "threads", "users/CPU s", "(best)", "peak MiB"]
+    columns = ["model", "lengths", "kernels", "threads", "users/CPU s", "best", "peak MiB"]
     cells = [
         [
             *(shape(row["model"], quick=False).name, row["lengths"], row["kernels"]),
             *(str(row["threads"]), number(row["users_per_cpu_s"])),
-            *(f"({number(row['users'] / row['cpu_s_best'])})", number(row["peak_mib"])),
+            *(number(row["users"] / row["cpu_s_best"]), number(row["peak_mib"])),
         ]
         for row in rows
     ]
