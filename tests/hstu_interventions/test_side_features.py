@@ -153,3 +153,15 @@ def test_a_checkpoint_carries_what_training_counted(split: Path, tmp_path: Path)
         torch.cat(list(score_histories(m, histories))) for m in (model, load(tmp_path, items))
     )
     assert torch.equal(expected, found)
+
+
+def test_the_leaking_control_adds_the_same_once_and_in_the_lookup(bench: Bench) -> None:
+    leaking = {"genre": 0.5, "control": {"leak": True}}
+    honest, leak = (
+        with_interventions(bench, side_features=block).fresh()
+        for block in ({"genre": 0.5}, leaking)
+    )
+    inputs = bench.batch(6).inputs
+    assert torch.equal(honest.eval().query(inputs), leak.eval().query(inputs))
+    assert torch.equal(honest.embed_items(inputs.items), honest.items(inputs.items))
+    assert not torch.equal(leak.embed_items(inputs.items), honest.items(inputs.items))
