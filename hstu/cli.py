@@ -34,6 +34,11 @@ _COMMANDS = {
             "    --data data/splits/synthetic --seed 1 --threads 1 --out model",
         ),
     ),
+    "kernels": _Entry(
+        "hstu.kernels.commands:kernels_command",
+        "Build the compiled kernels; say which kernels run.",
+        ("hstu kernels",),
+    ),
     "preflight": _Entry(
         "hstu.preflight.commands:preflight_command",
         "Check the scientific-safety invariants of this tree's model.",

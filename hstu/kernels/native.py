@@ -53,17 +53,21 @@ def library() -> ctypes.CDLL | None:
 
     Raises ``OSError`` when the environment asks for ``native`` and there is none.
     """
+    if turned_off():
+        return None
+    shared = Path(sys.prefix) / "lib" / "rankevolve"
+    compiled = _loaded(shared)
+    if compiled is None and os.environ.get(VARIABLE) == "native":
+        raise OSError(f"{VARIABLE}=native, but no C compiler (cc) built {SOURCE}")
+    return compiled
+
+
+def turned_off() -> bool:
+    """Whether the environment asks for the torch forms."""
     wanted = os.environ.get(VARIABLE, "auto")
     if wanted not in ("auto", "native", "torch"):
         raise ValueError(f"{VARIABLE} is {wanted!r}; it must be auto, native or torch")
-    if wanted == "torch":
-        return None
-    path = _built()
-    if path is None:
-        if wanted == "native":
-            raise OSError(f"{VARIABLE}=native, but no C compiler (cc) built {SOURCE}")
-        return None
-    return ctypes.CDLL(str(path))
+    return wanted == "torch"
 
 
 def name() -> str:
@@ -132,25 +136,26 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="hstu-kernel")
 
 
-def _built() -> Path | None:
+def _loaded(shared: Path) -> ctypes.CDLL | None:
+    """The library, from ``shared`` if that can be written, else from a folder that goes at once."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         return None
     identity = [SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor()]
-    digest = hashlib.sha256(b"\0".join(identity)).hexdigest()[:16]
-    file = f"hstu-kernels-{digest}.so"
-    shared = Path(sys.prefix) / "lib" / "rankevolve"
+    digest_of_all = hashlib.sha256(b"\0".join(identity)).hexdigest()
+    file = f"hstu-kernels-{digest_of_all[:16]}.so"
     if (shared / file).is_file():
-        return shared / file
+        return ctypes.CDLL(str(shared / file))
     try:
         shared.mkdir(parents=True, exist_ok=True)
-        return _compile(compiler, shared, file)
-    except PermissionError:
-        return _compile(compiler, Path(tempfile.mkdtemp(prefix="hstu-kernels-")), file)
+        return _compiled(compiler, shared, file)
+    except OSError:  # a jail or a system Python: read-only, or no permission
+        with tempfile.TemporaryDirectory(prefix="hstu-kernels-") as folder:
+            return _compiled(compiler, Path(folder), file)
 
 
-def _compile(compiler: str, folder: Path, file: str) -> Path | None:
-    """Build into ``folder`` and put the result in its place at once; ``None`` when it fails."""
+def _compiled(compiler: str, folder: Path, file: str) -> ctypes.CDLL | None:
+    """Build into ``folder``, put the result in its place at once, load it; ``None``: it failed."""
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as unfinished:
         target = Path(unfinished.name)
     done = subprocess.run(
@@ -164,7 +169,7 @@ def _compile(compiler: str, folder: Path, file: str) -> Path | None:
         target.unlink()
         print(f"{SOURCE} does not compile, torch takes its place:\n{done.stderr}", file=sys.stderr)
         return None
-    return target.replace(folder / file)
+    return ctypes.CDLL(str(target.replace(folder / file)))
 
 
 def _processor() -> bytes:
