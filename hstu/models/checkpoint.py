@@ -40,11 +40,12 @@ def save(
     threads: int,
     data: dict[str, str],
     start: str | None = None,
+    runtime: dict[str, Any] | None = None,
 ) -> None:
     """Write the weights, then the side-car that vouches for them.
 
     ``data`` maps the names of the training files to their digests; ``start`` is the digest of the
-    weights that training began with, ``None`` for fresh ones.
+    weights that training began with, ``None`` for fresh ones; ``runtime`` is how it computed.
     """
     weights = directory / _WEIGHTS
     state = {name: value.detach().contiguous().cpu() for name, value in model.state_dict().items()}
@@ -59,6 +60,7 @@ def save(
         "torch": str(torch.__version__),
         "data": data,
         "start": start,
+        "runtime": runtime,
     }
     write_json(directory / _SIDE_CAR, side_car)
 

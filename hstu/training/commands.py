@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from hstu.models import read_config
-from hstu.training.device import DeviceName
+from hstu.models.team import joined
 from hstu.training.loop import train
+from hstu.training.runtime import PRECISIONS, Precision, Runtime
 
 _INTERRUPTED = 130
 
@@ -55,8 +56,16 @@ _INTERRUPTED = 130
     help="Checkpoint folder whose weights training begins with (fine-tuning).",
 )
 @click.option(
-    "--device", type=click.Choice(get_args(DeviceName)), default="auto", show_default=True
+    "--device", default="auto", show_default=True, help="auto (CUDA if any), cpu, cuda or cuda:N."
 )
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default="float32",
+    show_default=True,
+    help="Type of the blocks' matrix products; all else is float32.",
+)
+@click.option("--compile", is_flag=True, help="Compile the blocks with torch.compile.")
 @click.option(
     "--snapshot-every",
     type=click.IntRange(min=1),
@@ -69,11 +78,15 @@ def train_command(
     recipes: tuple[Path, ...],
     seeds: tuple[int, ...],
     outs: tuple[Path, ...],
+    device: str,
+    precision: Precision,
+    compile: bool,
     **options: Any,
 ) -> None:
     """Train a model per seed and leave its checkpoint and loss curve in OUT.
 
     Ctrl-C or a SIGTERM keeps the epochs that are complete; the same command goes on from there.
+    On several GPUs: torchrun --nproc-per-node N -m hstu train ...
 
     Example: hstu train --config config/experiments/synthetic.yaml
     --data data/splits/synthetic --seed 1 --threads 1 --out /tmp/model
@@ -81,15 +94,18 @@ def train_command(
     if len(seeds) != len(outs):
         raise click.UsageError(f"{len(seeds)} --seed but {len(outs)} --out: give one for each")
     experiment = read_config(config, recipes) if recipes else read_config(config)
+    runtime = Runtime(device, precision, compile)
     signal.signal(signal.SIGTERM, _interrupt)
-    for place, (seed, out) in enumerate(zip(seeds, outs, strict=True)):
-        try:
-            train(experiment, out=out, seed=seed, **options)
-        except KeyboardInterrupt:
-            left = zip(seeds[place:], outs[place:], strict=True)
-            pairs = " ".join(f"--seed {seed} --out {out}" for seed, out in left)
-            click.echo(f"to go on, run the same command with {pairs}", err=True)
-            sys.exit(_INTERRUPTED)
+    with joined(runtime.choose_device()) as team:
+        for place, (seed, out) in enumerate(zip(seeds, outs, strict=True)):
+            try:
+                train(experiment, out=out, seed=seed, runtime=runtime, team=team, **options)
+            except KeyboardInterrupt:
+                left = zip(seeds[place:], outs[place:], strict=True)
+                pairs = " ".join(f"--seed {seed} --out {out}" for seed, out in left)
+                if team.leads:
+                    click.echo(f"to go on, run the same command with {pairs}", err=True)
+                sys.exit(_INTERRUPTED)
 
 
 def _interrupt(*_: object) -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,18 +15,19 @@ from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import sha256
 from hstu.data.items import Items
 from hstu.models import Hstu, build, save, start_from
+from hstu.models.team import ALONE, Team
 from hstu.training.curve import EpochResult, write_curve
-from hstu.training.device import choose_device
+from hstu.training.distributed import sum_gradients, sum_step
 from hstu.training.objective import NextItem, Objective, Step, make_optimizer
 from hstu.training.preference import Preference
-from hstu.training.progress import Reporter, reporter
+from hstu.training.progress import Reporter, Silent, reporter
+from hstu.training.runtime import DEFAULT, Runtime
 from hstu.training.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hstu.config import ExperimentConfig
-    from hstu.training.device import DeviceName
 
 
 def train(
@@ -38,7 +39,8 @@ def train(
     threads: int = 1,
     include_validation: bool = False,
     start: Path | None = None,
-    device: DeviceName = "auto",
+    runtime: Runtime = DEFAULT,
+    team: Team = ALONE,
     snapshot_every: int = 1,
     progress: Reporter | None = None,
 ) -> Hstu:
@@ -51,9 +53,10 @@ def train(
     ``include_validation`` adds ``data/validation.parquet``: all but each user's last event, for
     the training that follows a selection. ``start`` is the folder of a checkpoint whose weights
     the network begins with; the optimiser and the count of epochs begin anew. ``snapshot_every``
-    is in epochs. Without ``progress`` the run shows itself on stderr.
+    is in epochs. Without ``progress`` the run shows itself on stderr. Every process of a ``team``
+    calls this with equal arguments; the first one writes.
 
-    Raises ``HstuError`` when data or checkpoint cannot be used, or the loss is not finite.
+    Raises ``HstuError`` when data, checkpoint or device cannot be used, or the loss is not finite.
 
     Example::
 
@@ -62,39 +65,44 @@ def train(
     """
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
+    device = runtime.choose_device()
     parts = ("train", "validation") if include_validation else ("train",)
-    events = [data / f"{part}.parquet" for part in parts]
-    items = Items.read(data / "items.parquet").counted(events)
+    items = Items.read(data / "items.parquet").counted([data / f"{p}.parquet" for p in parts])
     rows = TrainingRows.read(data, items, history_length=config.model.history_length, parts=parts)
-    files = [f"{part}.parquet" for part in (*parts, "items")]
-    digests = {name: sha256(data / name) for name in files}
 
     torch.manual_seed(seed)
-    model = build(config, items).to(choose_device(device))
-    started_from = None if start is None else start_from(model, start, items)
-    identity = {
-        "config": config.to_json(),
-        "data": digests,
+    model = build(config, items).to(device)
+    run: dict[str, Any] = {
         "seed": seed,
         "threads": threads,
-        "device": model.device.type,
-        "start": started_from,
+        "data": {f"{p}.parquet": sha256(data / f"{p}.parquet") for p in (*parts, "items")},
+        "start": None if start is None else start_from(model, start, items),
+        "runtime": runtime.to_json(device, team.members),
     }
-    objective = choose_objective(model, len(items), fresh=start is None)
-    trainer = Trainer(model, make_optimizer(model, config.train), objective, seed)
-    with progress or reporter(config.train.epochs) as shown:
-        snapshot = Snapshot(out / "snapshot.pt", identity)
+    runtime.prepare(model)
+    objective = choose_objective(model, len(items), team, fresh=start is None)
+    trainer = Trainer(model, make_optimizer(model, config.train), objective, seed, team)
+    with progress or (reporter(config.train.epochs) if team.leads else Silent()) as shown:
+        snapshot = Snapshot(out / "snapshot.pt", {"config": config.to_json(), **run})
         trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
-    save(out, model, items, seed=seed, threads=threads, data=digests, start=started_from)
-    snapshot.remove()
+    if team.leads:
+        save(out, model, items, **run)
+        snapshot.remove()
     return model
 
 
-def choose_objective(model: Hstu, items: int, *, fresh: bool) -> Objective:
+def choose_objective(model: Hstu, items: int, team: Team = ALONE, *, fresh: bool) -> Objective:
     """What the model's config says; ``fresh`` weights have no preferences to start from."""
     section = model.config.train.preference
     if section is None:
-        return NextItem(model.config.train, items)
+        return NextItem(model.config.train, items, team)
+    if not team.alone:
+        raise HstuError(
+            "fine-tuning on preferences runs in one process",
+            where="train.preference",
+            hint="start it without torchrun",
+            exit_code=ExitCode.USAGE,
+        )
     if fresh:
         raise HstuError(
             "fine-tuning on preferences begins with a trained checkpoint",
@@ -113,6 +121,7 @@ class Trainer:
     optimizer: torch.optim.Optimizer
     objective: Objective
     seed: int
+    team: Team = ALONE
 
     def run(
         self, rows: TrainingRows, curve_path: Path, snapshot: Snapshot, every: int, shown: Reporter
@@ -121,12 +130,20 @@ class Trainer:
         epochs = self.model.config.train.epochs
         curve = snapshot.restore(self.model, self.optimizer, shown.note)
         kept = len(curve)
+        if len(set(self.team.gather(kept))) > 1:
+            raise HstuError(
+                "the processes of the run found different snapshots",
+                where=str(snapshot.path),
+                hint="they must see the same folder",
+            )
         try:
             for epoch in range(len(curve) + 1, epochs + 1):
                 curve.append(self.epoch(epoch, rows, shown))
-                write_curve(curve_path, curve)
+                if self.team.leads:
+                    write_curve(curve_path, curve)
                 if epoch % every == 0:
-                    snapshot.save(self.model, self.optimizer, curve)
+                    if self.team.leads:
+                        snapshot.save(self.model, self.optimizer, curve)
                     kept = epoch
                 shown.epoch(curve[-1], epochs)
         except KeyboardInterrupt:
@@ -134,9 +151,12 @@ class Trainer:
             raise
 
     def epoch(self, epoch: int, rows: TrainingRows, shown: Reporter) -> EpochResult:
-        """One pass over the users. Its randomness depends on seed and epoch alone."""
+        """One pass over the users. Its randomness depends on seed and epoch alone.
+
+        What members draw for themselves (dropout) depends on their number too.
+        """
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)) + self.team.member)
         self.model.train()
         for change in self.model.changes:
             rows = change.rows(rows, generator)
@@ -145,7 +165,9 @@ class Trainer:
         so_far, began = _Totals(), time.perf_counter()
         for number, users in enumerate(batches, 1):
             self.optimizer.zero_grad()
-            so_far.add(self.objective.backward(self.model, rows, users.tolist(), generator), epoch)
+            step = self.objective.backward(self.model, rows, users.tolist(), generator)
+            sum_gradients(self.team, self.model.parameters())
+            so_far.add(sum_step(self.team, step), epoch)
             self.optimizer.step()
             row = so_far.result(epoch, time.perf_counter() - began)
             shown.batch(row, number / len(batches))

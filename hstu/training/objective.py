@@ -11,6 +11,8 @@ import torch
 
 from hstu.losses import full_softmax, sampled_softmax, shared_softmax
 from hstu.models.hstu import unit
+from hstu.models.team import ALONE, Team
+from hstu.training.distributed import share
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,37 +44,51 @@ class Objective(Protocol):
 
 
 class NextItem:
-    """The softmax of every token's next item, averaged over the tokens of the batch."""
+    """The softmax of every token's next item, averaged over the tokens of the batch.
 
-    def __init__(self, config: TrainConfig, items: int) -> None:
+    A member of a ``team`` adds the gradients of its share of the users to that mean.
+    """
+
+    def __init__(self, config: TrainConfig, items: int, team: Team = ALONE) -> None:
         self._config = config
         self._items = items
+        self._team = team
 
     def backward(
         self, model: Hstu, rows: TrainingRows, users: list[int], generator: torch.Generator
     ) -> Step:
-        """As ``Objective`` says."""
+        """As ``Objective`` says; the step is the member's."""
         loss, weight = self.losses(model, rows.groups(users, LENGTH_GROUPS), generator)
-        torch.autograd.backward(mean(loss, weight))
+        summed = loss.sum() if weight is None else (weight * loss).sum()
+        (total,) = self._team.total(len(loss) if weight is None else float(weight.sum()))
+        if len(loss):
+            torch.autograd.backward(summed / total)
         counted = loss.detach() if weight is None else loss.detach()[weight > 0]
         return Step(float(counted.sum()), len(counted), {})
 
     def losses(
         self, model: Hstu, groups: list[TrainingBatch], generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Losses [T] of the tokens of all groups and, where interventions set them, weights [T]."""
+        """Losses [T] of the tokens of all groups and, where interventions set them, weights [T].
+
+        A member has those of its users, which may be none.
+        """
         losses, weights = [], []
         shared = self._shared(generator)
         for group in groups:
             labelled = self._labelled(group, generator)
             negatives = self._own(group, generator) if shared is None else shared
-            batch = labelled.to(model.device)
+            mine, negatives = share(self._team, labelled, negatives)
+            if not len(mine.targets):
+                continue
+            batch = mine.to(model.device)
             drawn = None if negatives is None else negatives.to(model.device)
             losses.append(training_loss(model, batch, drawn))
             weights.append(token_weights(model, batch, losses[-1]))
         # An experiment's interventions set the weights of all groups or of none.
         parts = [part for part in weights if part is not None]
-        return torch.cat(losses), torch.cat(parts) if parts else None
+        loss = torch.cat(losses) if losses else torch.zeros(0, device=model.device)
+        return loss, torch.cat(parts) if parts else None
 
     def _shared(self, generator: torch.Generator) -> Tensor | None:
         if self._config.estimator != "shared":

@@ -59,6 +59,13 @@ class Lines:
         print(text, file=sys.stderr, flush=True)
 
 
+class Silent(Lines):
+    """Nothing, for a process whose run another one shows."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+
 class Bar(Lines):
     """A progress bar with loss, tokens per second and the time that is left."""
 

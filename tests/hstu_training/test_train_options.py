@@ -28,6 +28,7 @@ from hstu.training import train
 from hstu.training.commands import train_command
 from hstu.training.curve import EpochResult
 from hstu.training.progress import Bar, reporter
+from hstu.training.runtime import Runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,7 +178,7 @@ def test_a_device_that_is_not_there(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(HstuError, match="sees no CUDA device") as caught:
-        train(experiment(), split, tmp_path, device="cuda")
+        train(experiment(), split, tmp_path, runtime=Runtime("cuda"))
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
 
 
