@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _NOTE = (
     "Three steps at full length, one thread. Self time leaves out what an operation calls, so that "
-    "shares add up. Compiled kernels stand under the names of their autograd functions."
+    "shares add up; it is time by the clock, which other work on the machine lengthens. Compiled "
+    "kernels stand under the names of their autograd functions."
 )
 _STEPS = 3
 _TOP = 12
