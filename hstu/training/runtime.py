@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from hstu.data.errors import ExitCode, HstuError
+from hstu.kernels import native
 
 if TYPE_CHECKING:
     from hstu.models import Hstu
@@ -76,6 +77,7 @@ class Runtime:
         """What a run's numbers depend on beside experiment, data, seed and threads."""
         return {
             "device": device.type,
+            "kernels": native.name() if device.type == "cpu" else "torch",
             "precision": self.precision,
             "compile": self.compile,
             "processes": processes,

@@ -170,5 +170,7 @@ def test_what_breaks_is_an_error_and_no_pass(split: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("hstu.preflight.bench.build", faulty.build)
     report = preflight(CONFIG, split)
     assert report["passed"] is False
-    assert {item["status"] for item in report["invariants"]} == {"error"}
-    assert all("RuntimeError: planted" in item["detail"] for item in report["invariants"])
+    # I11 looks at interventions, and here there are none to build a model for.
+    broken = [item for item in report["invariants"] if item["id"] != "I11"]
+    assert {item["status"] for item in broken} == {"error"}
+    assert all("RuntimeError: planted" in item["detail"] for item in broken)
