@@ -24,14 +24,14 @@ def work(
 ) -> None:
     """Write each checkpoint's scores of all items for all histories, ``chunk`` users at a time."""
     items = Items.read(items_path)
-    histories = _histories(HistoryTable.read(histories_path), items)
+    histories = histories_of(HistoryTable.read(histories_path), items)
     for checkpoint in checkpoints:
         model = load(checkpoint, items)
         scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
         write_scores(out, scores, users=len(histories), corpus=len(items))
 
 
-def _histories(table: HistoryTable, items: Items) -> list[History]:
+def histories_of(table: HistoryTable, items: Items) -> list[History]:
     """One history a user, in the table's order; the arrays are views."""
     index = items.index(table.item_ids)
     bounds = zip(table.offsets[:-1], table.offsets[1:], strict=True)
