@@ -17,13 +17,14 @@ def closing_lines(project: Project, position: Position) -> list[str]:
     return lines
 
 
-def onward_lines(position: Position) -> list[str]:
+def onward_lines(project: Project, position: Position) -> list[str]:
     """After the last job of a call: that more may run now, known only since its jobs have run."""
-    nodes = position.frontier.instances
+    phases = {phase.id for phase in project.plan.phases}
+    nodes = [node for node in position.frontier.instances if node.step in phases]
     ready = [node for node in nodes if position.state.node(node) is None]
     if position.waiting or position.ended or not ready:
         return []
-    return [f"THE RUN GOES ON: {len(ready)} more jobs may run now; run the same command again."]
+    return [f"THE RUN GOES ON: {len(ready)} more may run now; run the same command again."]
 
 
 def _gate(project: Project, gate: GateView) -> str:

@@ -84,7 +84,7 @@ class Flow:
             with _or_exit():
                 position = advance_and_compile(self.project)
                 _announce(self.project, position)
-                for line in onward_lines(position):
+                for line in onward_lines(self.project, position):
                     logger.warning(line)
 
 

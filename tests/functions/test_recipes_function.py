@@ -16,6 +16,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
+from eop.driver.announce import onward_lines
 from eop.functions.recipes import compose, overlay, read_recipe, recipes, start
 from eop.protocol.model import Output
 
@@ -76,6 +77,9 @@ def test_the_list_is_made_first_and_the_rest_runs_beside_the_branches(tmp_path: 
         return {node.key for node in run.run.advance().frontier.instances}
 
     assert reachable() == {"it01_propose"}
+    assert onward_lines(run.project, run.run.advance()) == [
+        "THE RUN GOES ON: 1 more may run now; run the same command again."
+    ]
     run.play("it01_propose", {"proposals": listed(run)})
     assert {"it01_propose", "it01_baseline", "it01_p03_train", "it01_publish"} <= reachable()
 
