@@ -19,11 +19,29 @@ from conftest import ROOT, Project, copy_sources
 RUN = "hstu-recipes-synthetic"
 PROTOCOL = "config/protocols/hstu-recipes.eop.md"
 RECIPES = {
-    "brisk": "# Twice the learning rate. It may learn\n# faster.\ntrain: {learning_rate: 0.01}\n",
-    "tuned": "train: {epochs: 1, learning_rate: 0.0003}\n",
+    "tuned": "# Go on with a third of the learning rate. It may settle\n# better.\n"
+    "train: {learning_rate: 0.0015}\n",
     "typo": "# A setting that nobody knows.\nmodel: {dimm: 8}\n",
 }
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("recipes")]
+
+
+def command(project: Project, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m MODULE ARGUMENTS` in the project, with time for a busy machine."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=project.root,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(project.root),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +58,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Project:
     protocol.write_text(re.sub(r"from: \{.*\}", "from: {tuned: base}", text))
     base = project.root / "config" / "experiments" / "synthetic.yaml"
     base.write_text(re.sub(r"epochs: \d+", "epochs: 1", base.read_text()))
-    done = project.eop("run", "--cores", "2", "--config", f"protocol={PROTOCOL}")
+    done = command(project, "eop.cli", "run", "--cores", "2", "--config", f"protocol={PROTOCOL}")
     assert done.returncode == 0, done.stdout + done.stderr
     return project
 
@@ -54,14 +72,14 @@ def entry(project: Project, name: str) -> dict[str, Any]:
 def test_a_recipe_is_an_entry_compared_with_the_base(measured: Project) -> None:
     row, base = entry(measured, "it01-p01"), entry(measured, "base")
     assert row["proposal"] == {
-        "id": "brisk",
-        "title": "Twice the learning rate",
-        "hypothesis": "Twice the learning rate. It may learn faster.",
+        "id": "tuned",
+        "title": "Go on with a third of the learning rate",
+        "hypothesis": "Go on with a third of the learning rate. It may settle better.",
     }
     assert (row["outcome"], row["parent"]) == ("completed", f"{RUN}-base")
     assert row["evidence"]["patch"] is None
     expected = json.loads(json.dumps(base["evidence"]["config"]))
-    expected["train"]["learning_rate"] = 0.01
+    expected["train"]["learning_rate"] = 0.0015
     assert row["evidence"]["config"] == expected
     assert (list(base["test"]["seeds"]), list(row["test"]["seeds"])) == (["1", "2"], ["1"])
     decision = row["decision"]
@@ -77,7 +95,7 @@ def test_a_recipe_is_an_entry_compared_with_the_base(measured: Project) -> None:
 
 
 def test_a_recipe_that_the_model_refuses_is_a_row_too(measured: Project) -> None:
-    row = entry(measured, "it01-p03")
+    row = entry(measured, "it01-p02")
     assert (row["proposal"]["id"], row["outcome"], row["test"]) == (
         "typo",
         "rejected_by_preflight",
@@ -116,10 +134,10 @@ def test_the_refit_comes_after_the_judgement_and_sees_no_test_event(measured: Pr
 
 
 def test_a_fine_tuning_begins_with_the_base_s_weights(measured: Project) -> None:
-    row, base = entry(measured, "it01-p02"), entry(measured, "base")
+    row, base = entry(measured, "it01-p01"), entry(measured, "base")
     assert (row["outcome"], row["reason"]) == ("completed", "")
     assert row["evidence"]["start"] == {"of": "base", "config": base["evidence"]["config"]}
-    work = measured.root / "runs" / RUN / "it01/p02"
+    work = measured.root / "runs" / RUN / "it01/p01"
     trained = {Path(file["path"]).name: file["sha256"] for file in base["evidence"]["checkpoints"]}
     for phase, folder, mark in (("train", "seed1", ""), ("refit", "refit/seed1-refit", "-refit")):
         side = json.loads((work / phase / "work" / folder / "checkpoint.json").read_text())
@@ -138,21 +156,9 @@ def test_nothing_is_promoted_on_one_seed_and_the_run_verifies(measured: Project)
 
 
 def test_dvc_reproduces_both_numbers_of_a_fine_tuning(measured: Project) -> None:
-    name = "it01-p02"
+    name = "it01-p01"
     stage = f"leaderboard/{RUN}-{name}/dvc.yaml:reproduce"
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", "repro", "-f", "-s", "--no-run-cache", stage],
-        cwd=measured.root,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(measured.root),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = command(measured, "dvc", "repro", "-f", "-s", "--no-run-cache", stage)
     assert done.returncode == 0, done.stdout + done.stderr
     out = measured.root / "repro" / f"{RUN}-{name}"
     assert json.loads((out / "verdict.json").read_text())["identical"] is True
