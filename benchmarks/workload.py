@@ -16,6 +16,7 @@ from hstu.data.items import Items
 from hstu.evaluation.task import Questions
 from hstu.models import Hstu, build, read_config, score_histories
 from hstu.training.objective import NextItem, make_optimizer
+from hstu.training.runtime import repeat_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +81,7 @@ def stepper(model: Hstu, rows: TrainingRows) -> Callable[[list[int]], int]:
 
     From here on torch works deterministically, as it does in training.
     """
-    torch.use_deterministic_algorithms(True)
+    repeat_exactly(torch.get_num_threads())
     train = model.config.train
     objective, optimizer = (
         NextItem(train, len(model.items.weight) - 1),

@@ -21,7 +21,7 @@ from hstu.training.distributed import sum_gradients, sum_step
 from hstu.training.objective import NextItem, Objective, Step, make_optimizer
 from hstu.training.preference import Preference
 from hstu.training.progress import Reporter, Silent, reporter
-from hstu.training.runtime import DEFAULT, Runtime
+from hstu.training.runtime import DEFAULT, Runtime, repeat_exactly
 from hstu.training.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def train(
         config = read_config(Path("config/experiments/synthetic.yaml"))
         model = train(config, Path("data/splits/synthetic"), Path("model"), seed=1)
     """
-    torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True)
+    repeat_exactly(threads)
     device = runtime.choose_device()
     parts = ("train", "validation") if include_validation else ("train",)
     items = Items.read(data / "items.parquet").counted([data / f"{p}.parquet" for p in parts])

@@ -87,5 +87,13 @@ class Runtime:
 DEFAULT = Runtime()
 
 
+def repeat_exactly(threads: int) -> None:
+    """Make torch compute the same bits again, with this number of threads."""
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    # Nothing here reads what it has not written; filling every new tensor costs a twentieth.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
 def _error(message: str, hint: str) -> HstuError:
     return HstuError(message, where="--device", hint=hint, exit_code=ExitCode.ENVIRONMENT)
