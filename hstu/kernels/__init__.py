@@ -14,7 +14,7 @@ from hstu.kernels.attention import (
     split,
     time_buckets,
 )
-from hstu.kernels.dispatch import attend, gated_attention, relate
+from hstu.kernels.dispatch import attend, gated_attention, implementation, relate
 
 __all__ = [
     "NORM_EPS",
@@ -24,6 +24,7 @@ __all__ = [
     "Shape",
     "attend",
     "gated_attention",
+    "implementation",
     "relate",
     "relative_bias",
     "split",

@@ -1,4 +1,7 @@
-"""Which implementation computes: compiled where it can, torch everywhere else."""
+"""Which implementation computes: compiled where it can, torch everywhere else.
+
+While ``torch.compile`` traces, it is given torch's form, since it cannot look into the others.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def attend(
 
     bfloat16 values come back as float32, since a norm follows.
     """
-    plain = added is None and factor is None
+    plain = added is None and factor is None and not torch.compiler.is_compiling()
     gpu = _triton_attention() if q.is_cuda and plain and native.unchanged(_FORM) else None
     if gpu is not None and gpu.takes(q, v):
         mixed: Tensor = gpu.attend(q, k, v, bias, relation, divisor)
@@ -69,11 +72,20 @@ def gated_attention(
 ) -> Tensor:
     """As ``hstu.kernels.attention.gated_attention``; in one compiled pass where that can be."""
     plain = added is None and factor is None and not shape.concat_ua
+    plain = plain and not torch.compiler.is_compiling()
     if bias is not None and plain and native.usable(_FORM, projected, *bias):
         return native_attention.gated_attention(projected, bias, relation, shape)
     return attention.gated_attention(
         projected, bias, relation, shape, added=added, factor=factor, mix=attend
     )
+
+
+def implementation(device: torch.device) -> str:
+    """``native``, ``triton`` or ``torch``: what mixes float32 values on ``device``."""
+    if device.type == "cpu":
+        return native.name()
+    triton = device.type == "cuda" and _triton_attention() is not None
+    return "triton" if triton and native.unchanged(_FORM) else "torch"
 
 
 @functools.cache

@@ -65,7 +65,7 @@ _INTERRUPTED = 130
     show_default=True,
     help="Type of the blocks' matrix products; all else is float32.",
 )
-@click.option("--compile", is_flag=True, help="Compile the blocks with torch.compile.")
+@click.option("--compile", is_flag=True, help="Have torch.compile make the blocks.")
 @click.option(
     "--snapshot-every",
     type=click.IntRange(min=1),

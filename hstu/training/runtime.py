@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from hstu.data.errors import ExitCode, HstuError
-from hstu.kernels import native
+from hstu.kernels import implementation
 
 if TYPE_CHECKING:
     from hstu.models import Hstu
@@ -31,7 +31,8 @@ class Runtime:
 
     ``device`` is auto (CUDA where there is one), cpu, cuda or cuda:N. With ``precision`` bf16 the
     matrix products of the encoder are bfloat16; parameters, norms, the attention's bias, the
-    residual stream and the loss stay float32. ``compile`` has ``torch.compile`` make the blocks.
+    residual stream and the loss stay float32. ``compile`` has ``torch.compile`` make the blocks of
+    torch's form, in place of the kernels written for it.
     """
 
     device: str = "auto"
@@ -77,7 +78,7 @@ class Runtime:
         """What a run's numbers depend on beside experiment, data, seed and threads."""
         return {
             "device": device.type,
-            "kernels": native.name() if device.type == "cpu" else "torch",
+            "kernels": "torch" if self.compile else implementation(device),
             "precision": self.precision,
             "compile": self.compile,
             "processes": processes,
