@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +17,8 @@ from hstu.kernels import Bias, Relation, Shape, attention, native, native_attent
 from hstu.losses import sampled_softmax
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
 
 needs_compiler = pytest.mark.skipif(native.library() is None, reason="no C compiler here")
