@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
 from hstu.data.errors import HstuError
-from hstu.data.files import read_table
+from hstu.data.files import read_integers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,14 +126,16 @@ class TrainingRows:
         """Read ``data/<part>.parquet`` (user_id, item_id, timestamp; stable time order per user).
 
         The parts follow each other in time. A user with a single event has nothing to predict and
-        no row.
+        no row. Raises ``HstuError`` where an event of a user is earlier than the one before it:
+        training would learn to predict the past.
         """
         paths = [data / f"{part}.parquet" for part in parts]
-        table = pa.concat_tables([read_table(path, _COLUMNS) for path in paths])
-        users, ids, stamps = (table.column(name).to_numpy() for name in _COLUMNS)
+        columns = zip(*(read_integers(path, _COLUMNS) for path in paths), strict=True)
+        users, ids, stamps = (np.concatenate(column) for column in columns)
         order = np.argsort(users, kind="stable")
-        index, stamps = items.index(ids[order]), stamps[order].astype(np.int64)
-        bounds = np.flatnonzero(np.diff(users[order])) + 1
+        users, index, stamps = users[order], items.index(ids[order]), stamps[order]
+        _refuse_disorder(users, stamps, where=str(data))
+        bounds = np.flatnonzero(np.diff(users)) + 1
         spans = zip([0, *bounds], [*bounds - 1, len(order) - 1], strict=True)
         kept = [(start, last) for start, last in spans if last > start]
         if not kept:
@@ -162,3 +163,14 @@ class TrainingRows:
     def groups(self, rows: Sequence[int], count: int) -> list[TrainingBatch]:
         """A batch for each of the parts that ``alike`` makes."""
         return [self.batch(part) for part in self.alike(rows, count)]
+
+
+def _refuse_disorder(users: NDArray[np.int64], stamps: NDArray[np.int64], where: str) -> None:
+    """Raise ``HstuError`` unless the events of each user, which are together, are in time order."""
+    back = np.flatnonzero((users[1:] == users[:-1]) & (stamps[1:] < stamps[:-1]))
+    if len(back):
+        raise HstuError(
+            f"the events of user {users[back[0]]} are not in the order of time",
+            where=where,
+            hint="make the split with: hstu data split --source DIR --out DIR",
+        )

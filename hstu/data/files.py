@@ -19,6 +19,9 @@ from hstu.data.errors import HstuError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 _BLOCK = 1 << 20
 
 
@@ -76,6 +79,23 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise HstuError("file is missing", where=str(path)) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise HstuError(f"not a readable parquet file: {error}", where=str(path)) from error
+
+
+def read_integers(path: Path, columns: list[str]) -> list[NDArray[np.int64]]:
+    """Columns of a parquet file as int64 [rows]; any value that is no whole number is refused."""
+    table = read_table(path, columns)
+    found = []
+    for name in columns:
+        column = table.column(name)
+        if column.null_count:
+            raise HstuError(f"column {name} has missing values", where=str(path))
+        try:
+            found.append(column.cast(pa.int64()).to_numpy())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise HstuError(
+                f"column {name} must hold integers: {error}", where=str(path)
+            ) from error
+    return found
 
 
 def sha256(path: Path) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hstu.data.errors import HstuError
-from hstu.data.files import read_table, write_table
+from hstu.data.files import read_integers, read_table, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +97,8 @@ class Items:
         """The same items, with the events of the ``training`` files (column item_id) counted."""
         counts = np.zeros(len(self), np.int64)
         for path in training:
-            index = self.index(read_table(path, ["item_id"]).column("item_id").to_numpy())
-            counts += np.bincount(index - 1, minlength=len(self))
+            (ids,) = read_integers(path, ["item_id"])
+            counts += np.bincount(self.index(ids) - 1, minlength=len(self))
         return replace(self, train_counts=counts)
 
     def write(self, path: Path) -> None:

@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from hstu.data import checks
 from hstu.data.errors import HstuError
-from hstu.data.files import new_folder, read_json, read_table, sha256, write_json, write_table
+from hstu.data.files import (
+    new_folder,
+    read_integers,
+    read_json,
+    sha256,
+    write_json,
+    write_table,
+)
 from hstu.data.readers import Interactions
 
 if TYPE_CHECKING:
@@ -119,10 +126,8 @@ def check_split(folder: Path, names: Sequence[str] = FILES) -> dict[str, Any]:
 
 def read_events(folder: Path, part: str) -> Interactions:
     """The events of ``train``, ``validation`` or ``test``, in the order of the file."""
-    path = folder / f"{part}.parquet"
-    table = read_table(path, ["user_id", "item_id", "timestamp"])
-    columns = (table.column(name) for name in ("user_id", "item_id", "timestamp"))
-    return Interactions(*(column.cast(pa.int64()).to_numpy() for column in columns))
+    columns = ["user_id", "item_id", "timestamp"]
+    return Interactions(*read_integers(folder / f"{part}.parquet", columns))
 
 
 _AGAIN = "remove the folder and make the split again"
