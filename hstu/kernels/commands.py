@@ -14,7 +14,7 @@ def kernels_command() -> None:
     Example: hstu kernels
     """
     if native.library() is None:
-        why = f"{native.VARIABLE}=torch" if native.turned_off() else "no C compiler (cc) was found"
+        why = f"{native.VARIABLE}=torch" if native.turned_off() else "no C compiler built them"
         click.echo(f"kernels: torch ({why})")
     else:
         click.echo("kernels: native")

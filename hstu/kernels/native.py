@@ -9,11 +9,13 @@ their last bits.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+
+from hstu.data.errors import ExitCode, HstuError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,14 +55,16 @@ VARIABLE = "HSTU_KERNELS"
 def library() -> ctypes.CDLL | None:
     """The compiled kernels, built now if need be; ``None`` without a compiler or when turned off.
 
-    Raises ``OSError`` when the environment asks for ``native`` and there is none.
+    Raises ``HstuError`` when the environment asks for ``native`` and there is none.
     """
     if turned_off():
         return None
     shared = Path(sys.prefix) / "lib" / "rankevolve"
     compiled = _loaded(shared)
     if compiled is None and os.environ.get(VARIABLE) == "native":
-        raise OSError(f"{VARIABLE}=native, but no C compiler (cc) built {SOURCE}")
+        raise _error(
+            f"it is native, but no C compiler built {SOURCE}", "install one, or name it in CC"
+        )
     return compiled
 
 
@@ -66,7 +72,7 @@ def turned_off() -> bool:
     """Whether the environment asks for the torch forms."""
     wanted = os.environ.get(VARIABLE, "auto")
     if wanted not in ("auto", "native", "torch"):
-        raise ValueError(f"{VARIABLE} is {wanted!r}; it must be auto, native or torch")
+        raise _error(f"it is {wanted!r}", "it must be auto, native or torch")
     return wanted == "torch"
 
 
@@ -138,38 +144,71 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 def _loaded(shared: Path) -> ctypes.CDLL | None:
     """The library, from ``shared`` if that can be written, else from a folder that goes at once."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    compiler = _compiler()
     if compiler is None:
         return None
-    identity = [SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor()]
-    digest_of_all = hashlib.sha256(b"\0".join(identity)).hexdigest()
+    words = " ".join([*compiler, *FLAGS]).encode()
+    digest_of_all = hashlib.sha256(
+        b"\0".join([SOURCE.read_bytes(), words, _processor()])
+    ).hexdigest()
     file = f"hstu-kernels-{digest_of_all[:16]}.so"
     if (shared / file).is_file():
-        return ctypes.CDLL(str(shared / file))
+        with contextlib.suppress(OSError):  # torn, or another user's who keeps it: built anew
+            return ctypes.CDLL(str(shared / file))
     try:
         shared.mkdir(parents=True, exist_ok=True)
         return _compiled(compiler, shared, file)
     except OSError:  # a jail or a system Python: read-only, or no permission
-        with tempfile.TemporaryDirectory(prefix="hstu-kernels-") as folder:
+        return _compiled_for_now(compiler, file)
+
+
+def _compiler() -> list[str] | None:
+    """The command of the C compiler, which ``CC`` may name with arguments; ``None``: not found."""
+    command = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    found = shutil.which(command[0])
+    return None if found is None else [found, *command[1:]]
+
+
+def _compiled_for_now(compiler: list[str], file: str) -> ctypes.CDLL | None:
+    """Build into a folder that goes at once; ``None`` where that cannot be loaded either."""
+    with tempfile.TemporaryDirectory(prefix="hstu-kernels-") as folder:
+        try:
             return _compiled(compiler, Path(folder), file)
+        except OSError as error:
+            print(
+                f"the compiled kernels cannot be loaded, torch takes their place: {error}",
+                file=sys.stderr,
+            )
+            return None
 
 
-def _compiled(compiler: str, folder: Path, file: str) -> ctypes.CDLL | None:
-    """Build into ``folder``, put the result in its place at once, load it; ``None``: it failed."""
+def _compiled(compiler: list[str], folder: Path, file: str) -> ctypes.CDLL | None:
+    """Build into ``folder``, load it, put it in its place; ``None``: it does not compile."""
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".so", delete=False) as unfinished:
         target = Path(unfinished.name)
-    done = subprocess.run(
-        [compiler, *FLAGS, "-o", str(target), str(SOURCE), "-lm"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        target.unlink()
-        print(f"{SOURCE} does not compile, torch takes its place:\n{done.stderr}", file=sys.stderr)
-        return None
-    return ctypes.CDLL(str(target.replace(folder / file)))
+    try:
+        done = subprocess.run(
+            [*compiler, *FLAGS, "-o", str(target), str(SOURCE), "-lm"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            print(
+                f"{SOURCE} does not compile, torch takes its place:\n{done.stderr}", file=sys.stderr
+            )
+            return None
+        compiled = ctypes.CDLL(str(target))
+        target.chmod(0o755)  # temporary files are their maker's alone, an environment is shared
+        target.replace(folder / file)
+        return compiled
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def _error(message: str, hint: str) -> HstuError:
+    return HstuError(message, where=VARIABLE, hint=hint, exit_code=ExitCode.ENVIRONMENT)
 
 
 def _processor() -> bytes:

@@ -198,6 +198,51 @@ def test_a_compiler_that_fails_says_so_and_leaves_nothing(tmp_path: Path) -> Non
     assert not list((tmp_path / "lib" / "rankevolve").iterdir())
 
 
+@pytest.fixture
+def quick(tmp_path: Path) -> str:
+    """A ``CC`` of two words that builds a library of one function."""
+    script = tmp_path / "quick-cc"
+    script.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n'
+        "echo 'long hstu_lanes(void) { return 8; }' | cc -shared -fPIC -x c -o \"$2\" -\n"
+    )
+    script.chmod(0o755)
+    return f"{script} -m64"
+
+
+@needs_compiler
+def test_a_compiler_with_arguments_builds_what_other_users_can_read(
+    tmp_path: Path, quick: str
+) -> None:
+    assert asked(tmp_path, CC=quick).stdout.split() == ["native"]
+    (built,) = (tmp_path / "lib" / "rankevolve").iterdir()
+    assert built.stat().st_mode & 0o777 == 0o755
+
+
+@needs_compiler
+def test_a_build_that_cannot_be_loaded_is_made_anew(tmp_path: Path, quick: str) -> None:
+    asked(tmp_path, CC=quick)
+    (built,) = (tmp_path / "lib" / "rankevolve").iterdir()
+    whole = built.read_bytes()
+    built.write_bytes(whole[:99])
+    done = asked(tmp_path, CC=quick)
+    assert (done.stdout.split(), done.stderr) == (["native"], "")
+    assert built.stat().st_size == len(whole)
+
+
+def test_a_compiler_that_makes_nothing_leaves_torch(tmp_path: Path) -> None:
+    done = asked(tmp_path, CC="true")
+    assert done.stdout.split() == ["torch"]
+    assert "cannot be loaded, torch takes their place" in done.stderr
+    assert not list((tmp_path / "lib" / "rankevolve").iterdir())
+
+
+def test_kernels_that_are_asked_for_and_missing_are_an_error(tmp_path: Path) -> None:
+    done = asked(tmp_path, HSTU_KERNELS="native", CC="no-such-compiler")
+    assert "no C compiler built" in done.stderr
+    assert "HstuError" in done.stderr
+
+
 def test_the_environment_chooses(tmp_path: Path) -> None:
     assert asked(tmp_path, HSTU_KERNELS="torch").stdout.split() == ["torch"]
     assert "must be auto, native or torch" in asked(tmp_path, HSTU_KERNELS="fast").stderr
