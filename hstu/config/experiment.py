@@ -65,7 +65,9 @@ def _read(path: Path) -> Any:
         return YAML(typ="safe", pure=True).load(path.read_text())
     except FileNotFoundError:
         raise _error("the experiment config does not exist", str(path)) from None
-    except YAMLError as error:
+    except OSError as error:
+        raise _error(f"cannot be read: {error.strerror}", str(path)) from error
+    except (YAMLError, UnicodeDecodeError) as error:
         raise _error(f"not valid YAML: {error}", str(path)) from error
 
 

@@ -20,6 +20,11 @@ class FeatureControl:
     permute_genres: int | None = None
     """Seed of a permutation that gives each item the genres of another one."""
 
+    def __post_init__(self) -> None:
+        seeded = self.permute_genres is None or self.permute_genres >= 0
+        key = "interventions.side_features.control.permute_genres"
+        require(seeded, key, "must not be negative")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SideFeaturesConfig:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 _Section = TypeVar("_Section")
+_LARGEST = 2**63 - 1
 
 
 class KeyProblemError(ValueError):
@@ -67,11 +69,12 @@ def _typed(value: Any, kind: Any, key: str) -> Any:
         return value
     if origin is tuple:
         return _typed_tuple(value, parts, key)
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
+    whole = type(value) is int
+    if type(value) is not kind and not (kind is float and whole):
         raise KeyProblemError(key, f"must be of type {kind.__name__}, found {value!r}")
-    return value
+    if (whole and abs(value) > _LARGEST) or (type(value) is float and not math.isfinite(value)):
+        raise KeyProblemError(key, f"must be a finite number of usual size, found {value!r}")
+    return float(value) if kind is float else value
 
 
 def _typed_tuple(value: Any, parts: tuple[Any, ...], key: str) -> tuple[Any, ...]:

@@ -29,6 +29,10 @@ FAULTS: dict[str, tuple[str, str, Any, str]] = {
     "out of range": ("model", "input_dropout", 1.0, "must be in [0, 1)"),
     "one beta": ("train", "betas", [0.9], "must be a list of 2 numbers"),
     "negative rate": ("train", "learning_rate", -1, "must be above 0"),
+    "infinite rate": ("train", "learning_rate", float("inf"), "must be a finite number"),
+    "no number": ("model", "temperature", float("nan"), "must be a finite number"),
+    "endless count": ("train", "negatives", 10**20, "must be a finite number"),
+    "endless rate": ("train", "learning_rate", 10**400, "must be a finite number"),
 }
 
 
@@ -61,3 +65,18 @@ def test_what_is_not_a_config_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(HstuError) as caught:
         read_config(path)
     assert caught.value.exit_code == ExitCode.CONFIG
+
+
+def test_what_cannot_be_read_as_text_is_refused(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, message in ((binary, "not valid YAML"), (tmp_path, "cannot be read")):
+        with pytest.raises(HstuError, match=message) as caught:
+            read_config(path)
+        assert caught.value.where == str(path)
+
+
+def test_the_seed_of_a_permutation_is_not_negative() -> None:
+    control = {"side_features": {"genre": 0.1, "control": {"permute_genres": -1}}}
+    with pytest.raises(HstuError, match="permute_genres: error: must not be negative"):
+        parse_config(config_data() | {"interventions": control}, source="x.yaml")
