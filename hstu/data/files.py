@@ -56,6 +56,8 @@ def read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise HstuError("file is missing", where=str(path)) from None
+    except OSError as error:
+        raise HstuError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise HstuError(f"not valid JSON: {error}", where=str(path)) from error
     if not isinstance(value, dict):

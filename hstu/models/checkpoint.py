@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 
@@ -17,7 +18,10 @@ from hstu.data.files import read_json, sha256, write_bytes, write_json
 from hstu.models.hstu import Hstu, build
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from torch import Tensor
 
     from hstu.data.items import Items
 
@@ -78,7 +82,7 @@ def load(directory: Path, items: Items) -> Hstu:
     uncounted = replace(items, train_counts=np.zeros(len(items), np.int64))
     model = build(parse_config(side_car["config"], source=source), uncounted)
     try:
-        model.load_state_dict(load_file(weights))
+        model.load_state_dict(_tensors(weights, model.state_dict()))
     except RuntimeError as error:
         raise HstuError(
             f"the weights do not fit this version of the model: {error}",
@@ -95,7 +99,8 @@ def start_from(model: Hstu, directory: Path, items: Items) -> str:
     ``HstuError`` as ``load`` does, and for any other difference in the tensors' names or shapes.
     """
     side_car = _side_car(directory, items)
-    state, own = load_file(directory / _WEIGHTS), model.state_dict()
+    own = model.state_dict()
+    state = _tensors(directory / _WEIGHTS, own)
     problems = [f"{name} is in the checkpoint only" for name in state.keys() - own.keys()]
     problems += [
         f"{name} is missing"
@@ -124,6 +129,9 @@ def _side_car(directory: Path, items: Items) -> dict[str, Any]:
     side_car = read_json(path)
     if side_car.get("schema") != SCHEMA:
         raise HstuError(f"not a checkpoint of schema {SCHEMA}", where=str(path))
+    for key, kind in {"model": dict, "config": dict, "corpus": str}.items():
+        if not isinstance(side_car.get(key), kind):
+            raise HstuError(f"its key '{key}' is missing or of a wrong type", where=str(path))
     if side_car["corpus"] != corpus_digest(items):
         raise HstuError(
             "the checkpoint was trained on another list of items",
@@ -137,10 +145,24 @@ def _side_car(directory: Path, items: Items) -> dict[str, Any]:
 def _verify(weights: Path, recorded: dict[str, Any]) -> None:
     if not weights.is_file():
         raise HstuError("the checkpoint's weights are missing", where=str(weights))
-    if sha256(weights) != recorded["sha256"]:
+    if sha256(weights) != recorded.get("sha256"):
         raise HstuError(
             f"the weights are not those that {_SIDE_CAR} describes: size "
-            f"{weights.stat().st_size}, recorded {recorded['size']}, and the digest differs",
+            f"{weights.stat().st_size}, recorded {recorded.get('size')}, and the digest differs",
             where=str(weights),
             hint="the file is truncated or foreign; train again or fetch it again",
         )
+
+
+def _tensors(weights: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a file; those that the network has too are of its types."""
+    try:
+        state = load_file(weights)
+    except SafetensorError as error:
+        raise HstuError(f"not a file of safetensors: {error}", where=str(weights)) from error
+    for name in sorted(own.keys() & state.keys()):
+        if state[name].dtype != own[name].dtype:
+            raise HstuError(
+                f"{name} is {state[name].dtype}, not {own[name].dtype}", where=str(weights)
+            )
+    return state

@@ -26,13 +26,18 @@ _INTERRUPTED = 130
     help="Folder with train.parquet and items.parquet; nothing else in it is read.",
 )
 @click.option(
-    "--seed", "seeds", type=click.IntRange(min=0), multiple=True, default=(1,), show_default=True
+    "--seed",
+    "seeds",
+    type=click.IntRange(0, 2**32 - 1),
+    multiple=True,
+    default=(1,),
+    show_default=True,
 )
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--out",
     "outs",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, file_okay=False),
     multiple=True,
     required=True,
     help="Checkpoint folder, one for each --seed.",
@@ -93,6 +98,8 @@ def train_command(
     """
     if len(seeds) != len(outs):
         raise click.UsageError(f"{len(seeds)} --seed but {len(outs)} --out: give one for each")
+    if len({out.resolve() for out in outs}) != len(outs):
+        raise click.UsageError("two --out name one folder: a seed would replace another")
     experiment = read_config(config, recipes) if recipes else read_config(config)
     runtime = Runtime(device, precision, compile)
     signal.signal(signal.SIGTERM, _interrupt)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hstu.models import Hstu
 
 _DIGEST_BYTES = 32
+_PARTS = {"identity", "model", "optimizer", "curve"}
 
 
 class Snapshot:
@@ -37,7 +39,8 @@ class Snapshot:
         """Load the state, if there is one of this run; return the curve so far.
 
         A snapshot of another run is left out of account, and ``note`` is told in what it differs.
-        Raises ``HstuError`` for a file that is no snapshot, such as a truncated one.
+        Raises ``HstuError`` for a file that is no snapshot, such as a truncated one, and for one
+        of a model that this code does not make any more.
         """
         if not self.path.is_file():
             return []
@@ -45,9 +48,12 @@ class Snapshot:
         if differing := self._differing(state["identity"]):
             note(f"{self.path} belongs to another run ({differing} differs): starting afresh")
             return []
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        curve = [EpochResult(*row) for row in state["curve"]]
+        try:
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(state["optimizer"])
+            curve = [EpochResult(*row) for row in state["curve"]]
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise self._unusable(f"it does not fit this version of the code: {error}") from error
         note(f"going on after epoch {len(curve)} ({self.path})")
         return curve
 
@@ -74,16 +80,24 @@ class Snapshot:
         content = self.path.read_bytes()
         digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if hashlib.sha256(payload).digest() != digest:
-            raise HstuError(
-                "not a snapshot of a training run: the file is truncated or foreign",
-                where=str(self.path),
-                hint="restore it, or remove it to train from the beginning",
-            )
-        state: dict[str, Any] = torch.load(
-            io.BytesIO(payload), weights_only=True, map_location=device
-        )
+            raise self._unusable("the file is truncated or foreign")
+        try:
+            state = torch.load(io.BytesIO(payload), weights_only=True, map_location=device)
+        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+            raise self._unusable(f"torch cannot read it: {error}") from error
+        if not isinstance(state, dict) or state.keys() != _PARTS:
+            raise self._unusable(f"it does not hold {', '.join(sorted(_PARTS))}")
         return state
 
-    def _differing(self, other: dict[str, Any]) -> str:
+    def _unusable(self, why: str) -> HstuError:
+        return HstuError(
+            f"not a snapshot of a training run: {why}",
+            where=str(self.path),
+            hint="restore it, or remove it to train from the beginning",
+        )
+
+    def _differing(self, other: Any) -> str:
+        if not isinstance(other, dict):
+            return "identity"
         names = sorted(self.identity.keys() | other.keys())
         return ", ".join(name for name in names if self.identity.get(name) != other.get(name))
