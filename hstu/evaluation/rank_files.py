@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hstu.data.errors import HstuError
-from hstu.data.files import read_table, write_bytes
+from hstu.data.files import read_integers, read_table, write_bytes
 from hstu.evaluation.results import Sample
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ SUBSET_RANKS = "subset-ranks.parquet"
 _CANONICAL = ("hstu.ranks/1", CANONICAL_RANKS, "rank")
 _SUBSET = ("hstu.subset-ranks/1", SUBSET_RANKS, "subset_rank")
 _KEY = b"hstu"
+_SAMPLE = {"seed": None, "digest": None}
+_FACTS = {"target": str, "split": str, "corpus": int}
+_TYPES = {_CANONICAL[0]: _FACTS, _SUBSET[0]: {**_FACTS, "sample": dict}}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,16 +113,28 @@ def _read(
     file = path / name if path.is_dir() else path
     if not file.is_file() and (path / other).is_file():
         raise HstuError(f"there is {other}, but no {name}", where=str(path), hint=_TWO_KINDS)
-    table = read_table(file)
-    facts = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-    if facts.pop("schema", None) != schema or table.column_names != ["user_id", column]:
+    table, columns = read_table(file), ["user_id", column]
+    facts = _facts((table.schema.metadata or {}).get(_KEY, b"{}"))
+    if facts.pop("schema", None) != schema or table.column_names != columns:
         raise HstuError(f"not ranks of schema {schema!r}", where=str(file), hint=_TWO_KINDS)
-    users, ranks = (table.column(k).to_numpy().astype(np.int64) for k in range(2))
+    complete = {name: type(value) for name, value in facts.items()} == _TYPES[schema]
+    if not complete or facts.get("sample", _SAMPLE).keys() != _SAMPLE.keys():
+        raise HstuError("what it says of itself is incomplete or of wrong types", where=str(file))
+    users, ranks = read_integers(file, columns)
     if not len(users) or (np.diff(users) <= 0).any():
         raise HstuError("users are not each named once, in ascending order", where=str(file))
     if ranks.min() < 1 or ranks.max() > facts["corpus"]:
         raise HstuError(f"ranks are not within 1 to {facts['corpus']}", where=str(file))
     return facts, users, ranks
+
+
+def _facts(metadata: bytes) -> dict[str, Any]:
+    """What a file says of itself; nothing for what is no JSON object."""
+    try:
+        facts = json.loads(metadata)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 _TWO_KINDS = (
