@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
+from hstu.data.errors import ExitCode, HstuError
 from hstu.losses import full_softmax, sampled_softmax, shared_softmax
 from hstu.models.hstu import unit
 from hstu.models.team import ALONE, Team
@@ -61,6 +62,13 @@ class NextItem:
         loss, weight = self.losses(model, rows.groups(users, LENGTH_GROUPS), generator)
         summed = loss.sum() if weight is None else (weight * loss).sum()
         (total,) = self._team.total(len(loss) if weight is None else float(weight.sum()))
+        if not total:
+            raise HstuError(
+                "no token of a batch counts: all their weights are 0",
+                where="interventions",
+                hint="turn off what weighs the tokens; focal's weight is 0 where the loss is",
+                exit_code=ExitCode.FAILURE,
+            )
         if len(loss):
             torch.autograd.backward(summed / total)
         counted = loss.detach() if weight is None else loss.detach()[weight > 0]

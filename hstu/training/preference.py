@@ -45,6 +45,11 @@ class Preference:
     """
 
     def __init__(self, section: PreferenceConfig, model: Hstu, items: int) -> None:
+        if items <= section.skip:
+            raise _error(
+                f"of {items} items none is left to reject: the first {section.skip} are skipped",
+                hint="lower train.preference.skip",
+            )
         self._section = section
         self.reference = model if section.reference == "policy" else frozen_copy(model)
         self._next_item = NextItem(model.config.train, items)

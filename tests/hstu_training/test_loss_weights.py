@@ -142,6 +142,16 @@ def test_focal_weights_are_those_of_the_equation(split: Path, items: Items) -> N
         assert weight.item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_batch_in_which_nothing_counts_is_an_error(items: Items) -> None:
+    """With one item in the corpus no target is hard: every loss, and so every weight, is 0."""
+    config = experiment(interventions={"focal": {"gamma": 1.0}})
+    once = History(np.array([1, 1]), np.array([5, 6]), 7)
+    rows = TrainingRows([once], np.array([1]), HISTORY)
+    objective = NextItem(config.train, items=1)
+    with pytest.raises(HstuError, match="no token of a batch counts"):
+        objective.backward(build(config, items), rows, [0], torch.Generator().manual_seed(0))
+
+
 def test_counts_are_of_training_events_only(split: Path, items: Items) -> None:
     events = read_events(split, "train")
     assert items.train_counts is not None

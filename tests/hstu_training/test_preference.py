@@ -234,6 +234,8 @@ def test_what_cannot_be_is_refused(
     )
     with pytest.raises(HstuError, match="no pair"):
         stepped(objective, model, rows)
+    with pytest.raises(HstuError, match="of 3 items none is left to reject"):
+        Preference(PreferenceConfig(**DPO), model, 3)
     with pytest.raises(KeyProblemError, match="belongs to the loss"):
         PreferenceConfig(**DPO, margin=0.5)
     with pytest.raises(KeyProblemError, match="more than 'skip'"):
