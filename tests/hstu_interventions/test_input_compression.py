@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trial import training_step, with_interventions
 
 from hstu.data.errors import HstuError
+from hstu.interventions import input_compression
 from hstu.interventions.input_compression import read_states
 
 if TYPE_CHECKING:
@@ -76,6 +77,21 @@ def test_tiers_start_at_their_half_lives(bench: Bench) -> None:
     rates = torch.nn.functional.softplus(module.decay_bias.detach())
     torch.testing.assert_close(torch.exp(-rates * torch.tensor([8.0, 32.0])), torch.full((2,), 0.5))
     assert not module.decay.any()
+
+
+def test_what_is_remembered_fades(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a tier's half-life, a state that nothing is added to is half of what it was."""
+    seen: list[Tensor] = []
+
+    def watched(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor) -> Tensor:
+        seen.append(log_decay)
+        return read_states(q, k, v, log_decay)
+
+    monkeypatch.setattr(input_compression, "read_states", watched)
+    model = with_interventions(bench, input_compression={"half_lives": [4, 16]}).fresh().eval()
+    model.encode(bench.batch(2).inputs)
+    left = (seen[0][0, 0] * torch.tensor([4.0, 16.0])).exp()
+    torch.testing.assert_close(left, torch.full((2,), 0.5))
 
 
 def test_the_gate_learns_first_and_opens_the_way_for_the_rest(bench: Bench) -> None:

@@ -73,6 +73,19 @@ def test_the_test_event_is_never_read(split: Path, baseline: Path, tmp_path: Pat
     assert (tmp_path / "all" / WEIGHTS).read_bytes() != (baseline / WEIGHTS).read_bytes()
 
 
+def test_events_that_are_not_trained_on_are_not_counted(split: Path, tmp_path: Path) -> None:
+    changes = {"focal": {"alpha": 0.5}, "side_features": {"popularity": 0.1}}
+    zone = tmp_path / "zone"
+    zone.mkdir()
+    for name in ("train", "items"):
+        shutil.copy(split / f"{name}.parquet", zone)
+    train(experiment(interventions=changes), split, tmp_path / "beside")
+    train(experiment(interventions=changes), zone, tmp_path / "alone")
+    assert (tmp_path / "beside" / WEIGHTS).read_bytes() == (
+        tmp_path / "alone" / WEIGHTS
+    ).read_bytes()
+
+
 def test_a_start_gives_weights_and_leaves_what_is_new(baseline: Path, items: Items) -> None:
     torch.manual_seed(5)
     model = build(experiment(interventions={"film": {}}), items)
