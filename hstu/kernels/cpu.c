@@ -140,7 +140,7 @@ void hstu_time_buckets(long first, long last, long width, const int64_t *lengths
     for (long user = first; user < last; user++)
         for (long i = 0; i < lengths[user]; i++)
             for (long j = 0; j <= i; j++) {
-                uint64_t gap = next_times[user * width + i] - times[user * width + j];
+                uint64_t gap = (uint64_t)next_times[user * width + i] - times[user * width + j];
                 gap = (int64_t)gap < 0 ? -gap : gap;
                 int bucket = of_power[63 - __builtin_clzll(gap | 1)];
                 while (bucket + 1 < BUCKETS && (uint64_t)starts[bucket + 1] <= gap)
