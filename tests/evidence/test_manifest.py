@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_environment_facts_are_read_without_importing_torch():
     assert set(facts["packages"]) >= {"torch", "numpy", "snakemake"}
     assert facts["eop"] == code_digest()
     code = "import sys, eop.evidence as e; e.environment_facts(); sys.exit('torch' in sys.modules)"
-    subprocess.run(["python", "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_code_digest_sees_names_and_contents(tmp_path):

@@ -66,7 +66,9 @@ class Case:
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=3e-5 * float(theirs.abs().max()))
+    # The norm takes away most of what a short history sends back: what is left is rounding.
+    slack = 1e-6 + 3e-5 * float(theirs.abs().max())
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=slack)
 
 
 @needs_compiler
