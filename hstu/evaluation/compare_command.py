@@ -61,6 +61,9 @@ def compare_command(
         bases, candidates = evaluations[:1], evaluations[1:]
     if not bases or not candidates:
         raise click.UsageError("two evaluations: BASE CANDIDATE, or --base and --candidate")
+    for side in (bases, candidates):
+        if len({path.resolve() for path in side}) != len(side):
+            raise click.UsageError("an evaluation is named twice on one side: it is one seed")
     if subset:
         left, right = ([read_subset_ranks(path) for path in side] for side in (bases, candidates))
         found, rows = _compare(left, right, metric, split)

@@ -120,6 +120,9 @@ def _read(path: Path, name: str, schema: str, other: str, cls: type) -> dict[str
     needed = {field.name for field in fields(cls) if field.default is MISSING}
     if wrong := (needed - set(data)) | (set(data) - known):
         raise HstuError(f"keys missing or unknown: {', '.join(sorted(wrong))}", where=str(file))
+    values = data["metrics"]
+    if not isinstance(values, dict) or not all(type(value) is float for value in values.values()):
+        raise HstuError("metrics must be a mapping of names to numbers", where=str(file))
     return data
 
 

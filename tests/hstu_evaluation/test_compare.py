@@ -234,6 +234,8 @@ def test_the_command(tmp_path: Path, split: Path) -> None:
     assert status == 0
     assert "seeds 2:1" in text
     assert "within the noise" in text, "the two seeds of the base are far apart"
+    status, text = run("--base", a, "--base", f"{b}/../a", "--candidate", c)
+    assert (status, "it is one seed" in text) == (2, True), "its noise would be taken for none"
     assert run("--subset", c, d)[0] == 0
     assert "subset ndcg@10" in run("--subset", c, d)[1]
     status, text = run(a, d)

@@ -1,4 +1,4 @@
-"""Rank files whose own description, or whose columns, are not what an evaluation writes."""
+"""Rank and metrics files that are not what an evaluation writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from rank_samples import SPLIT
 
 from hstu.data.errors import HstuError
+from hstu.data.files import write_json
 from hstu.evaluation.rank_files import read_canonical_ranks, read_subset_ranks
+from hstu.evaluation.results import read_canonical
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +63,13 @@ def test_columns_that_are_no_whole_numbers_are_refused(
 ) -> None:
     with pytest.raises(HstuError, match=r"must hold integers|missing values"):
         read_canonical_ranks(left(tmp_path / "r", CANONICAL, **columns))
+
+
+@pytest.mark.parametrize("metrics", [None, [1.0], {"mrr": "0.5"}, {"mrr": True}], ids=str)
+def test_metrics_that_are_no_numbers_are_refused(tmp_path: Path, metrics: Any) -> None:
+    facts = CANONICAL | {"schema": "hstu.metrics/1", "users": 2}
+    write_json(tmp_path / "m", facts | {"metrics": {"mrr": 0.5}})
+    assert read_canonical(tmp_path / "m").metrics == {"mrr": 0.5}
+    write_json(tmp_path / "m", facts | {"metrics": metrics})
+    with pytest.raises(HstuError, match="mapping of names to numbers"):
+        read_canonical(tmp_path / "m")
