@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from torch.nn import functional
-from training_samples import Recorder, experiment
+from training_samples import HISTORY, Recorder, experiment
 
 from hstu.config import read_config
+from hstu.data.batches import TrainingRows
 from hstu.losses import full_softmax, sampled_softmax, shared_softmax
-from hstu.training import train
+from hstu.models import build
+from hstu.training import objective, train
 
 if TYPE_CHECKING:
+    from hstu.data.batches import TrainingBatch
     from hstu.data.items import Items
+    from hstu.models import Hstu
 
 RECIPES = Path(__file__).parents[2] / "config/recipes"
 BASE = RECIPES.parent / "experiments/base.yaml"
@@ -85,6 +89,29 @@ def trained(split: Path, out: Path, **settings: Any) -> tuple[bytes, float]:
     shown = Recorder()
     train(experiment(settings), split, out, progress=shown)
     return (out / "model.safetensors").read_bytes(), shown.rows[-1].loss
+
+
+@pytest.mark.parametrize("estimator", ["independent", "shared"])
+def test_negatives_are_drawn_anew_from_the_whole_corpus(
+    split: Path, items: Items, monkeypatch: pytest.MonkeyPatch, estimator: str
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    def watched(model: Hstu, batch: TrainingBatch, negatives: torch.Tensor) -> torch.Tensor:
+        seen.append(negatives)
+        return batch.inputs.lengths * 0.0
+
+    monkeypatch.setattr(objective, "training_loss", watched)
+    config = experiment({"estimator": estimator})
+    rows = TrainingRows.read(split, items, history_length=HISTORY)
+    batch, generator = [rows.batch(range(8))], torch.Generator().manual_seed(0)
+    model, step = build(config, items), objective.NextItem(config.train, len(items))
+    for _ in range(200):
+        step.losses(model, batch, generator)
+    assert not torch.equal(seen[0], seen[1])
+    assert torch.cat([part.flatten() for part in seen]).unique().tolist() == [
+        *range(1, len(items) + 1)
+    ]
 
 
 def test_an_estimator_is_chosen_by_the_config(split: Path, baseline: Path, tmp_path: Path) -> None:
