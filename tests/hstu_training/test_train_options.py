@@ -23,10 +23,11 @@ from training_samples import HISTORY, Recorder, experiment
 from hstu.data.batches import TrainingRows
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.split import read_events
-from hstu.models import build, start_from
+from hstu.models import Hstu, build, start_from
 from hstu.training import train
 from hstu.training.commands import train_command
 from hstu.training.curve import EpochResult
+from hstu.training.objective import NextItem, Step
 from hstu.training.progress import Bar, reporter
 from hstu.training.runtime import Runtime
 
@@ -84,6 +85,33 @@ def test_events_that_are_not_trained_on_are_not_counted(split: Path, tmp_path: P
     assert (tmp_path / "beside" / WEIGHTS).read_bytes() == (
         tmp_path / "alone" / WEIGHTS
     ).read_bytes()
+
+
+def test_every_epoch_visits_all_users_in_an_order_of_its_own(
+    split: Path, items: Items, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visited: list[int] = []
+    draws: list[float] = []
+
+    def watched(
+        _self: NextItem,
+        _model: Hstu,
+        _rows: TrainingRows,
+        users: list[int],
+        generator: torch.Generator,
+    ) -> Step:
+        visited.extend(users)
+        draws.append(float(torch.rand((), generator=generator)))
+        return Step(1.0, 1, {})
+
+    monkeypatch.setattr(NextItem, "backward", watched)
+    config = experiment({"epochs": 3})
+    train(config, split, tmp_path, progress=Recorder())
+    users = len(TrainingRows.read(split, items, history_length=HISTORY))
+    epochs = [visited[start : start + users] for start in range(0, len(visited), users)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(users))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    assert len(set(draws)) == len(draws), "the draws of an epoch are its own too"
 
 
 def test_a_start_gives_weights_and_leaves_what_is_new(baseline: Path, items: Items) -> None:
