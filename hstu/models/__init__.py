@@ -4,7 +4,7 @@
 """
 
 from hstu.config import ExperimentConfig, ModelConfig, TrainConfig, read_config
-from hstu.models.checkpoint import load, save, start_from
+from hstu.models.checkpoint import load, save, start_from, withdraw
 from hstu.models.hstu import Hstu, build
 from hstu.models.scoring import History, score_histories
 
@@ -20,4 +20,5 @@ __all__ = [
     "save",
     "score_histories",
     "start_from",
+    "withdraw",
 ]

@@ -69,6 +69,14 @@ def save(
     write_json(directory / _SIDE_CAR, side_car)
 
 
+def withdraw(directory: Path) -> None:
+    """Take back the side-car of an earlier training, before another one writes into its folder.
+
+    Interrupted, that one would leave its own curve and snapshot beside weights of the other.
+    """
+    (directory / _SIDE_CAR).unlink(missing_ok=True)
+
+
 def load(directory: Path, items: Items) -> Hstu:
     """The network of a checkpoint, in evaluation mode.
 

@@ -14,7 +14,7 @@ from hstu.data.batches import TrainingRows
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import sha256
 from hstu.data.items import Items
-from hstu.models import Hstu, build, save, start_from
+from hstu.models import Hstu, build, save, start_from, withdraw
 from hstu.models.team import ALONE, Team
 from hstu.training.curve import EpochResult, write_curve
 from hstu.training.distributed import sum_gradients, sum_step
@@ -82,7 +82,10 @@ def train(
     objective = choose_objective(model, len(items), team, fresh=start is None)
     trainer = Trainer(model, make_optimizer(model, config.train), objective, seed, team)
     with progress or (reporter(config.train.epochs) if team.leads else Silent()) as shown:
-        snapshot = Snapshot(out / "snapshot.pt", {"config": config.to_json(), **run})
+        identity = {"config": config.to_json(), "torch": str(torch.__version__), **run}
+        snapshot = Snapshot(out / "snapshot.pt", identity)
+        if team.leads:
+            withdraw(out)
         trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
     if team.leads:
         save(out, model, items, **run)

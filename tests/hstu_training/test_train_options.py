@@ -177,6 +177,17 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(
     assert losses[0] == losses[1]
 
 
+def test_an_interrupted_run_leaves_no_checkpoint_of_an_earlier_one(
+    split: Path, tmp_path: Path
+) -> None:
+    """Else its weights would be judged beside the curve and the snapshot of the other."""
+    train(experiment(), split, tmp_path, progress=Recorder())
+    assert (tmp_path / "checkpoint.json").is_file()
+    with pytest.raises(KeyboardInterrupt):
+        train(experiment(train={"epochs": 4}), split, tmp_path, progress=Recorder((2, 0.5)))
+    assert not (tmp_path / "checkpoint.json").exists()
+
+
 def test_a_snapshot_of_another_run_is_named_and_left(
     split: Path, baseline: Path, tmp_path: Path
 ) -> None:
