@@ -65,16 +65,13 @@ def train(
     """
     repeat_exactly(threads)
     device = runtime.choose_device()
-    parts = ("train", "validation") if include_validation else ("train",)
-    items = Items.read(data / "items.parquet").counted([data / f"{p}.parquet" for p in parts])
-    rows = TrainingRows.read(data, items, history_length=config.model.history_length, parts=parts)
-
+    items, rows, digests = _read(data, config.model.history_length, include_validation)
     torch.manual_seed(seed)
     model = build(config, items).to(device)
     run: dict[str, Any] = {
         "seed": seed,
         "threads": threads,
-        "data": {f"{p}.parquet": sha256(data / f"{p}.parquet") for p in (*parts, "items")},
+        "data": digests,
         "start": None if start is None else start_from(model, start, items),
         "runtime": runtime.to_json(device, team.members),
     }
@@ -91,6 +88,17 @@ def train(
         save(out, model, items, **run)
         snapshot.remove()
     return model
+
+
+def _read(
+    data: Path, history_length: int, include_validation: bool
+) -> tuple[Items, TrainingRows, dict[str, str]]:
+    """What is trained on, and the digests of the files that it is read from."""
+    parts = ("train", "validation") if include_validation else ("train",)
+    items = Items.read(data / "items.parquet").counted([data / f"{p}.parquet" for p in parts])
+    rows = TrainingRows.read(data, items, history_length=history_length, parts=parts)
+    files = [f"{part}.parquet" for part in (*parts, "items")]
+    return items, rows, {name: sha256(data / name) for name in files}
 
 
 def choose_objective(model: Hstu, items: int, team: Team = ALONE, *, fresh: bool) -> Objective:
