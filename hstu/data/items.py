@@ -95,11 +95,15 @@ class Items:
 
     def counted(self, training: Sequence[Path]) -> Items:
         """The same items, with the events of the ``training`` files (column item_id) counted."""
+        return replace(self, train_counts=self.count(training))
+
+    def count(self, training: Sequence[Path]) -> NDArray[np.int64]:
+        """Events [X] of each item in the ``training`` files (column item_id)."""
         counts = np.zeros(len(self), np.int64)
         for path in training:
             (ids,) = read_integers(path, ["item_id"])
             counts += np.bincount(self.index(ids) - 1, minlength=len(self))
-        return replace(self, train_counts=counts)
+        return counts
 
     def write(self, path: Path) -> None:
         """Write ``items.parquet`` (item_id, title, genres joined by ``|``, year) atomically."""

@@ -63,9 +63,8 @@ def target_deciles(split: Path, target: Target) -> TargetDeciles:
     names = ["train.parquet", "items.parquet", f"{target}.parquet"]
     manifest = check_split(split, names)
     items = Items.read(split / "items.parquet")
-    counts = np.bincount(items.index(read_events(split, "train").items) - 1, minlength=len(items))
     held_out = read_events(split, target)
-    by_item = item_deciles(counts)
+    by_item = item_deciles(items.count([split / "train.parquet"]))
     deciles = by_item[items.index(held_out.items) - 1]
     sizes = np.bincount(by_item - 1, minlength=DECILES)
     return TargetDeciles(target, manifest["digest"], held_out.users, deciles, sizes)

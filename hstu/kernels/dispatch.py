@@ -83,7 +83,7 @@ def gated_attention(
 def implementation(device: torch.device) -> str:
     """``native``, ``triton`` or ``torch``: what mixes float32 values on ``device``."""
     if device.type == "cpu":
-        return native.name()
+        return "native" if native.stands_for(_FORM) else "torch"
     triton = device.type == "cuda" and _triton_attention() is not None
     return "triton" if triton and native.unchanged(_FORM) else "torch"
 

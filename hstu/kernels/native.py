@@ -76,11 +76,6 @@ def turned_off() -> bool:
     return wanted == "torch"
 
 
-def name() -> str:
-    """``native`` or ``torch``: which implementation runs float32 on the CPU."""
-    return "torch" if library() is None else "native"
-
-
 @functools.cache
 def digest(form: str) -> str:
     """Hex sha256 of a torch form, a file of this package."""

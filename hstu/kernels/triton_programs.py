@@ -58,6 +58,29 @@ def _bias(time, position, buckets, rows, columns, seen, width, centre):
 
 
 @triton.jit
+def _scores(
+    query,
+    key,
+    time,
+    position,
+    buckets,
+    rows,
+    columns,
+    seen,
+    width,
+    centre,
+    BIASED: tl.constexpr,
+    PRODUCTS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """What SiLU is applied to [rows, columns], of one user and head."""
+    scores = _product(query, tl.trans(key), PRODUCTS, PRECISION)
+    if BIASED:
+        scores += _bias(time, position, buckets, rows, columns, seen, width, centre)
+    return scores
+
+
+@triton.jit
 def _slope(scores):
     """The derivative of SiLU."""
     gate = tl.sigmoid(scores)
@@ -93,6 +116,7 @@ def mix(
     """Write ``out`` of one user, head and block of queries; zero for padding."""
     user, head = (tl.program_id(0) // HEADS).to(tl.int64), tl.program_id(0) % HEADS
     length = tl.load(lengths + user).to(tl.int32)
+    of_user = buckets + user * width * width
     first = tl.program_id(1) * BLOCK
     rows = first + tl.arange(0, BLOCK)
     k += user * width * k_stride + head * DQK
@@ -104,10 +128,10 @@ def mix(
         columns = start + tl.arange(0, BLOCK)
         seen = _visible(rows, columns, length)
         key = _read(k, columns, k_stride, length, DQK, BLOCK_QK)
-        scores = _product(query, tl.trans(key), PRODUCTS, PRECISION)
-        if BIASED:
-            of_user = buckets + user * width * width
-            scores += _bias(time, position, of_user, rows, columns, seen, width, centre)
+        scores = _scores(
+            query, key, time, position, of_user, rows, columns, seen, width, centre,
+            BIASED, PRODUCTS, PRECISION,
+        )  # fmt: skip
         attention = tl.where(seen, scores * tl.sigmoid(scores), 0.0)
         value = _read(v, columns, v_stride, length, DV, BLOCK_V)
         mixed += _product(attention, value, PRODUCTS, PRECISION)
@@ -145,6 +169,7 @@ def query_gradients(
     """Write ``grad_q`` of one user, head and block of queries; zero for padding."""
     user, head = (tl.program_id(0) // HEADS).to(tl.int64), tl.program_id(0) % HEADS
     length = tl.load(lengths + user).to(tl.int32)
+    of_user = buckets + user * width * width
     first = tl.program_id(1) * BLOCK
     rows = first + tl.arange(0, BLOCK)
     k += user * width * k_stride + head * DQK
@@ -158,10 +183,10 @@ def query_gradients(
         columns = start + tl.arange(0, BLOCK)
         seen = _visible(rows, columns, length)
         key = _read(k, columns, k_stride, length, DQK, BLOCK_QK)
-        scores = _product(query, tl.trans(key), PRODUCTS, PRECISION)
-        if BIASED:
-            of_user = buckets + user * width * width
-            scores += _bias(time, position, of_user, rows, columns, seen, width, centre)
+        scores = _scores(
+            query, key, time, position, of_user, rows, columns, seen, width, centre,
+            BIASED, PRODUCTS, PRECISION,
+        )  # fmt: skip
         value = _read(v, columns, v_stride, length, DV, BLOCK_V)
         wanted = _product(upstream, tl.trans(value), PRODUCTS, PRECISION)
         step = tl.where(seen, wanted * _slope(scores), 0.0)
@@ -201,6 +226,7 @@ def key_value_gradients(
     """Write ``grad_k`` and ``grad_v`` of one user, head and block of keys; zero for padding."""
     user, head = (tl.program_id(0) // HEADS).to(tl.int64), tl.program_id(0) % HEADS
     length = tl.load(lengths + user).to(tl.int32)
+    of_user = buckets + user * width * width
     first = tl.program_id(1) * BLOCK
     columns = first + tl.arange(0, BLOCK)
     q += user * width * q_stride + head * DQK
@@ -213,10 +239,10 @@ def key_value_gradients(
         rows = start + tl.arange(0, BLOCK)
         seen = _visible(rows, columns, length)
         query = _read(q, rows, q_stride, length, DQK, BLOCK_QK)
-        scores = _product(query, tl.trans(key), PRODUCTS, PRECISION)
-        if BIASED:
-            of_user = buckets + user * width * width
-            scores += _bias(time, position, of_user, rows, columns, seen, width, centre)
+        scores = _scores(
+            query, key, time, position, of_user, rows, columns, seen, width, centre,
+            BIASED, PRODUCTS, PRECISION,
+        )  # fmt: skip
         upstream = _read(grad_out, rows, HEADS * DV, length, DV, BLOCK_V)
         attention = tl.where(seen, scores * tl.sigmoid(scores), 0.0)
         to_value += _product(tl.trans(attention), upstream, PRODUCTS, PRECISION)

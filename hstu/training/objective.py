@@ -60,8 +60,8 @@ class NextItem:
     ) -> Step:
         """As ``Objective`` says; the step is the member's."""
         loss, weight = self.losses(model, rows.groups(users, LENGTH_GROUPS), generator)
-        summed = loss.sum() if weight is None else (weight * loss).sum()
-        (total,) = self._team.total(len(loss) if weight is None else float(weight.sum()))
+        summed, weighed = weighted_sum(loss, weight)
+        (total,) = self._team.total(weighed)
         if not total:
             raise HstuError(
                 "no token of a batch counts: all their weights are 0",
@@ -153,11 +153,14 @@ def token_weights(model: Hstu, batch: TrainingBatch, losses: Tensor) -> Tensor |
     return product
 
 
-def mean(losses: Tensor, weights: Tensor | None) -> Tensor:
-    """Mean of ``losses`` [T], weighted by ``weights`` [T] where interventions set them."""
+def weighted_sum(losses: Tensor, weights: Tensor | None) -> tuple[Tensor, float]:
+    """Sum of ``losses`` [T], weighted where interventions set ``weights`` [T], and of the weights.
+
+    Their quotient is the mean that training minimises.
+    """
     if weights is None:
-        return losses.sum() / len(losses)
-    return (weights * losses).sum() / weights.sum()
+        return losses.sum(), float(len(losses))
+    return (weights * losses).sum(), float(weights.sum())
 
 
 def make_optimizer(model: Hstu, config: TrainConfig) -> torch.optim.Optimizer:

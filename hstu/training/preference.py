@@ -17,7 +17,7 @@ from torch import Tensor
 from hstu.data.errors import ExitCode, HstuError
 from hstu.losses.preference import dpo, ipo, simpo
 from hstu.models.hstu import unit
-from hstu.training.objective import LENGTH_GROUPS, NextItem, Step, mean
+from hstu.training.objective import LENGTH_GROUPS, NextItem, Step, weighted_sum
 
 if TYPE_CHECKING:
     from hstu.config.preference import PreferenceConfig
@@ -94,7 +94,8 @@ class Preference:
         losses = self._losses(margin, margin - reference)
         total, watched = losses.mean(), {}
         if self._section.anchor:
-            anchor = mean(*self._next_item.losses(model, groups, generator))
+            summed, weighed = weighted_sum(*self._next_item.losses(model, groups, generator))
+            anchor = summed / weighed
             total = total + self._section.anchor * anchor
             watched["anchor_loss"] = anchor.item() * count
         torch.autograd.backward(total)

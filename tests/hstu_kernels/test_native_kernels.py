@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from hstu.kernels import Bias, Relation, Shape, attention, native, native_attention
+from hstu.kernels.dispatch import implementation
 from hstu.losses import sampled_softmax
 
 if TYPE_CHECKING:
@@ -159,17 +160,24 @@ def test_the_kernels_stand_for_the_forms_as_they_are(form: str) -> None:
 @pytest.mark.parametrize("form", native.TWINS)
 def test_an_edited_form_is_what_runs(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert native.stands_for(form)
+    cpu = torch.device("cpu")
+    assert implementation(cpu) == "native"
     monkeypatch.setitem(native.TWINS, form, "0" * 64)
+    assert implementation(cpu) == ("torch" if form == "kernels/attention.py" else "native")
     assert not native.stands_for(form)
     assert not native.usable(form, torch.ones(1))
 
 
-ASK = "from hstu.kernels import native; print(native.name())"
+ASK = """
+import torch
+from hstu.kernels.dispatch import implementation
+print(implementation(torch.device("cpu")))
+"""
 
 
 def asked(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Which kernels a new process has, its build folder being ``folder``."""
-    code = f"import sys; sys.prefix = {str(folder)!r}; {ASK}"
+    code = f"import sys; sys.prefix = {str(folder)!r}\n{ASK}"
     return subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | environment,
