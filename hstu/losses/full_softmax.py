@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_SCORES_AT_ONCE = 1 << 21
+# On a CPU so few that the scores of a corpus of thousands of items stay in its cache.
+_TOKENS_AT_ONCE = {"cpu": 64}
 
 
 def full_softmax(
@@ -43,40 +44,34 @@ class _FullSoftmax(torch.autograd.Function):
         targets: Tensor,
         temperature: float,
     ) -> Tensor:
-        target = (queries * positives).sum(-1) / temperature
+        scaled = queries / temperature
+        target = (scaled * positives).sum(-1)
         log_total = torch.empty_like(target)
-        for part in _chunks(len(queries), len(table)):
-            logits = _logits(queries[part], table, targets[part], target[part], temperature)
+        for part in _chunks(queries):
+            logits = (scaled[part] @ table[1:].T).scatter_(
+                1, targets[part, None] - 1, target[part, None]
+            )
             log_total[part] = logits.logsumexp(dim=1)
-        ctx.save_for_backward(queries, positives, table, targets, target, log_total)
+        ctx.save_for_backward(scaled, positives, table, targets, target, log_total)
         ctx.temperature = temperature
         return log_total - target
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-        queries, positives, table, targets, target, log_total = ctx.saved_tensors
-        scale = (grads[0] / ctx.temperature)[:, None]
-        to_target = ((target - log_total).exp() - 1)[:, None] * scale
-        grad_queries = to_target * positives
+        scaled, positives, table, targets, target, log_total = ctx.saved_tensors
+        weighted = grads[0][:, None] * scaled
+        towards = torch.empty_like(scaled)
         grad_table = torch.zeros_like(table)
-        for part in _chunks(len(queries), len(table)):
-            query, wanted = queries[part], targets[part]
-            logits = _logits(query, table, wanted, target[part], ctx.temperature)
-            weights = (logits - log_total[part, None]).exp_().mul_(scale[part])  # [c, X]
-            weights.scatter_(1, wanted[:, None] - 1, 0)
-            grad_queries[part] += weights @ table[1:]
-            grad_table[1:].addmm_(weights.T, query)
-        return grad_queries, to_target * queries, grad_table, None, None
+        for part in _chunks(scaled):
+            shares = torch.addmm(-log_total[part, None], scaled[part], table[1:].T).exp_()  # [c, X]
+            shares.scatter_(1, targets[part, None] - 1, 0)
+            torch.mm(shares, table[1:], out=towards[part])
+            grad_table[1:].addmm_(shares.T, weighted[part])
+        missing = ((target - log_total).exp() - 1)[:, None]
+        grad_queries = grads[0][:, None] * (towards + missing * positives) / ctx.temperature
+        return grad_queries, missing * weighted, grad_table, None, None
 
 
-def _chunks(tokens: int, rows: int) -> list[slice]:
-    size = max(1, _SCORES_AT_ONCE // rows)
-    return [slice(start, start + size) for start in range(0, tokens, size)]
-
-
-def _logits(
-    query: Tensor, table: Tensor, wanted: Tensor, target: Tensor, temperature: float
-) -> Tensor:
-    """Logits [c, X] of all items, with that of the target replaced by ``target`` [c]."""
-    logits = query @ table[1:].T
-    return logits.div_(temperature).scatter_(1, wanted[:, None] - 1, target[:, None])
+def _chunks(queries: Tensor) -> list[slice]:
+    size = _TOKENS_AT_ONCE.get(queries.device.type, 1024)
+    return [slice(start, start + size) for start in range(0, len(queries), size)]
