@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -55,6 +55,10 @@ _TARGETS = click.Choice(["validation", "test"])
     help="Seconds that the worker may take.",
 )
 @click.option(
+    "--threads", type=click.IntRange(1, 256), help="CPU threads of the worker [default: torch's]."
+)
+@click.option("--device", help="Where the worker scores: auto, cpu, cuda or cuda:N [default: cpu].")
+@click.option(
     "--users",
     "count",
     type=click.IntRange(min=1),
@@ -84,6 +88,8 @@ def evaluate(
     worker_json: str | None,
     worker_pythonpath: str | None,
     timeout: float,
+    threads: int | None,
+    device: str | None,
     count: int | None,
     sample_seed: int | None,
     users_file: Path | None,
@@ -102,7 +108,7 @@ def evaluate(
     if (count and users_file) or (sample_seed is not None and not count):
         raise click.UsageError("name users by --users N [--sample-seed S], or by --users-file")
     task = read_task(split, cast("Target", target))
-    worker = evaluator.Worker(command, worker_pythonpath, timeout)
+    worker = evaluator.Worker(command, worker_pythonpath, timeout, _options(threads, device))
     pairs = dict(zip(checkpoints, outs, strict=True))
     if count:
         subset = sampled(task, count, sample_seed or 0)
@@ -134,8 +140,10 @@ def popularity(split: Path, target: str, out: Path) -> None:
 @click.option("--items", "items_path", type=_FILE, required=True)
 @click.option("--histories", "histories_path", type=_FILE, required=True)
 @click.option("--chunk", type=click.IntRange(min=1), default=128, show_default=True)
+@click.option("--threads", type=click.IntRange(1, 256))
+@click.option("--device", default="cpu", show_default=True)
 def worker(
-    checkpoints: tuple[Path, ...], items_path: Path, histories_path: Path, chunk: int
+    checkpoints: tuple[Path, ...], items_path: Path, histories_path: Path, **how: Any
 ) -> None:
     """Score histories on standard output; `hstu evaluate` starts this."""
     with reserved_stdout() as out:
@@ -143,7 +151,15 @@ def worker(
         # modules may print.
         from hstu.evaluation.worker import work
 
-        work(out, checkpoints, items_path, histories_path, chunk)
+        work(out, checkpoints, items_path, histories_path, **how)
+
+
+def _options(threads: int | None, device: str | None) -> tuple[str, ...]:
+    """What is not set is not said: a tree under judgement may know less than this one."""
+    return (
+        *(("--threads", str(threads)) if threads else ()),
+        *(("--device", device) if device else ()),
+    )
 
 
 def _command(text: str) -> tuple[str, ...]:

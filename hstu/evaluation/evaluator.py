@@ -57,12 +57,14 @@ _INHERITED = (
 class Worker:
     """How to start the scorer: ``command`` ends with a Python; ``pythonpath`` is its tree.
 
-    ``timeout_s`` bounds its whole life.
+    ``timeout_s`` bounds its whole life. ``options`` are further words of ``hstu worker``: how it
+    computes, such as ``--threads 2``.
     """
 
     command: tuple[str, ...]
     pythonpath: str | None
     timeout_s: float
+    options: tuple[str, ...] = ()
 
 
 class Scored(NamedTuple, Generic[_Made]):
@@ -170,7 +172,7 @@ def _started(
     worker: Worker, inputs: Path, stderr: BinaryIO
 ) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
     """The running worker and its deadline; nothing of its process group outlives the block."""
-    argv = [*worker.command, "-m", "hstu", "worker"]
+    argv = [*worker.command, "-m", "hstu", "worker", *worker.options]
     for checkpoint in sorted(inputs.glob("checkpoint*")):
         argv += ["--checkpoint", str(checkpoint)]
     argv += ["--items", str(inputs / "items.parquet")]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
+import torch
+
 from hstu.data.batches import History
 from hstu.data.histories import HistoryTable
 from hstu.data.items import Items
 from hstu.evaluation.stream import write_scores
 from hstu.models import load, score_histories
+from hstu.models.devices import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +23,23 @@ def work(
     checkpoints: Sequence[Path],
     items_path: Path,
     histories_path: Path,
+    *,
     chunk: int,
+    threads: int | None,
+    device: str,
 ) -> None:
-    """Write each checkpoint's scores of all items for all histories, ``chunk`` users at a time."""
+    """Write each checkpoint's scores of all items for all histories, ``chunk`` users at a time.
+
+    ``threads`` is a number of CPU threads, ``None`` for torch's choice; ``device`` a name for
+    ``choose_device``.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    place = choose_device(device)
     items = Items.read(items_path)
     histories = histories_of(HistoryTable.read(histories_path), items)
     for checkpoint in checkpoints:
-        model = load(checkpoint, items)
+        model = load(checkpoint, items).to(place)
         scores = (rows.numpy() for rows in score_histories(model, histories, chunk))
         write_scores(out, scores, users=len(histories), corpus=len(items))
 

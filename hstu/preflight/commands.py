@@ -26,7 +26,7 @@ from hstu.preflight.run import preflight
     multiple=True,
     help="Changes of the config, applied in the order given.",
 )
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Report, JSON.")
 def preflight_command(
     config: Path, data: Path, recipes: tuple[Path, ...], threads: int, out: Path

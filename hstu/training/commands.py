@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from hstu.models import read_config
+from hstu.models.devices import choose_device
 from hstu.models.team import joined
 from hstu.training.loop import train
 from hstu.training.runtime import PRECISIONS, Precision, Runtime
@@ -33,7 +34,7 @@ _INTERRUPTED = 130
     default=(1,),
     show_default=True,
 )
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True)
 @click.option(
     "--out",
     "outs",
@@ -103,7 +104,7 @@ def train_command(
     experiment = read_config(config, recipes) if recipes else read_config(config)
     runtime = Runtime(device, precision, compile)
     signal.signal(signal.SIGTERM, _interrupt)
-    with joined(runtime.choose_device()) as team:
+    with joined(choose_device(device)) as team:
         for place, (seed, out) in enumerate(zip(seeds, outs, strict=True)):
             try:
                 train(experiment, out=out, seed=seed, runtime=runtime, team=team, **options)

@@ -15,6 +15,7 @@ from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import sha256
 from hstu.data.items import Items
 from hstu.models import Hstu, build, save, start_from, withdraw
+from hstu.models.devices import choose_device
 from hstu.models.team import ALONE, Team
 from hstu.training.curve import EpochResult, write_curve
 from hstu.training.distributed import sum_gradients, sum_step
@@ -64,7 +65,7 @@ def train(
         model = train(config, Path("data/splits/synthetic"), Path("model"), seed=1)
     """
     repeat_exactly(threads)
-    device = runtime.choose_device()
+    device = choose_device(runtime.device)
     items, rows, digests = _read(data, config.model.history_length, include_validation)
     torch.manual_seed(seed)
     model = build(config, items).to(device)

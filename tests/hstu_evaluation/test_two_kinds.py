@@ -299,3 +299,27 @@ def test_the_commands_do_not_import_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_worker_is_told_how_to_compute_only_where_it_was_said(
+    tmp_path: Path, split: Path, checkpoint: Path
+) -> None:
+    told = tmp_path / "told.json"
+    say = f"open({str(told)!r}, 'w').write(json.dumps(sys.argv[1:])); header(); rows()"
+    fake_tree(tmp_path / "tree", say, users=USERS, corpus=CORPUS)
+    words = ["--split", split, "--target", "validation", "--checkpoint", checkpoint]
+    words += ["--worker-pythonpath", tmp_path / "tree", "--out", tmp_path / "out"]
+
+    def heard(*more: object) -> list[str]:
+        assert run(*words, *more)[0] == 0
+        arguments: list[str] = json.loads(told.read_text())
+        return arguments[: arguments.index("--checkpoint")]
+
+    assert heard() == ["worker"]
+    assert heard("--threads", 2, "--device", "cpu") == [
+        "worker",
+        "--threads",
+        "2",
+        "--device",
+        "cpu",
+    ]

@@ -19,6 +19,7 @@ from hstu.data.readers import read_source
 from hstu.data.split import SplitOptions, write_split
 from hstu.data.synthetic import Shape, synthesize
 from hstu.models import Hstu, build
+from hstu.models.devices import choose_device
 from hstu.training import draw_negatives, train, training_loss
 from hstu.training.progress import Lines
 from hstu.training.runtime import Runtime
@@ -159,7 +160,7 @@ def test_what_a_run_leaves_names_its_precision(split: Path, tmp_path: Path) -> N
 )
 def test_a_name_that_is_no_device(name: str, message: str) -> None:
     with pytest.raises(HstuError, match=message):
-        Runtime(name).choose_device()
+        choose_device(name)
 
 
 def test_a_process_of_several_takes_the_gpu_of_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +169,14 @@ def test_a_process_of_several_takes_the_gpu_of_its_number(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    assert Runtime("auto").choose_device() == torch.device("cuda:0")
-    assert Runtime("cuda:1").choose_device() == torch.device("cuda:1")
-    assert Runtime("cpu").choose_device() == torch.device("cpu")
+    assert choose_device("auto") == torch.device("cuda:0")
+    assert choose_device("cuda:1") == torch.device("cuda:1")
+    assert choose_device("cpu") == torch.device("cpu")
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert Runtime("cuda").choose_device() == torch.device("cuda:1")
+    assert choose_device("cuda") == torch.device("cuda:1")
     assert taken == [0, 1, 1]
     with pytest.raises(HstuError, match="is one GPU"):
-        Runtime("cuda:1").choose_device()
+        choose_device("cuda:1")
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(HstuError, match="no CUDA device number 2, of 2"):
-        Runtime("auto").choose_device()
+        choose_device("auto")
