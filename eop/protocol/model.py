@@ -153,11 +153,19 @@ class Plan:
 
     def phase(self, name: str) -> Phase:
         """The phase with this id; ``KeyError`` when there is none."""
-        return next(phase for phase in self.phases if phase.id == name)
+        return self._phases[name]
 
     def gate(self, name: str) -> Gate:
-        """The gate with this id."""
-        return next(gate for gate in self.gates if gate.id == name)
+        """The gate with this id; ``KeyError`` when there is none."""
+        return self._gates[name]
+
+    @cached_property
+    def _phases(self) -> dict[str, Phase]:
+        return {phase.id: phase for phase in self.phases}
+
+    @cached_property
+    def _gates(self) -> dict[str, Gate]:
+        return {gate.id: gate for gate in self.gates}
 
     @cached_property
     def steps(self) -> dict[str, Phase | Gate]:
@@ -171,14 +179,21 @@ class Plan:
 
     def requirements(self, name: str) -> tuple[str, ...]:
         """Ids that must be done before step ``name``: its needs, its join, a gate's ``after``."""
-        step = self.steps[name]
-        if isinstance(step, Gate):
-            return step.after
-        joined = (step.join.of,) if step.join else ()
-        return tuple(dict.fromkeys([*step.needs, *joined]))
+        return self._requirements[name]
+
+    @cached_property
+    def _requirements(self) -> dict[str, tuple[str, ...]]:
+        return {name: _required(step) for name, step in self.steps.items()}
 
     def descendants(self, name: str) -> frozenset[str]:
         """Step ``name`` and everything that depends on it within one iteration."""
+        return self._descendants[name]
+
+    @cached_property
+    def _descendants(self) -> dict[str, frozenset[str]]:
+        return {name: self._below(name) for name in self.steps}
+
+    def _below(self, name: str) -> frozenset[str]:
         found = {name}
         grew = True
         while grew:
@@ -188,13 +203,47 @@ class Plan:
         return frozenset(found)
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """Ids of all steps."""
+        return frozenset(self.steps)
+
+    def branch_path(self, name: str) -> frozenset[str]:
+        """Ids of the branch phases that step ``name`` builds on, directly or through others."""
+        return self._branch_paths[name]
+
+    @cached_property
+    def _branch_paths(self) -> dict[str, frozenset[str]]:
+        return {name: self._path_before(name) for name in self.steps}
+
+    def _path_before(self, name: str) -> frozenset[str]:
+        found: set[str] = set()
+        pending = [name]
+        while pending:
+            for step in self.requirements(pending.pop()):
+                if step in self._phases and self.phase(step).branch and step not in found:
+                    found.add(step)
+                    pending.append(step)
+        return frozenset(found)
+
+    @cached_property
     def body(self) -> frozenset[str]:
         """Steps that every iteration runs; without a loop, all of them."""
         return self.descendants(self.loop.goto) if self.loop else frozenset(self.steps)
 
     def producer(self, artifact: str) -> Phase:
-        """The phase that leaves ``artifact``."""
-        return next(p for p in self.phases if any(o.name == artifact for o in p.outputs))
+        """The phase that leaves ``artifact``; ``KeyError`` when none does."""
+        return self._producers[artifact]
+
+    @cached_property
+    def _producers(self) -> dict[str, Phase]:
+        return {output.name: phase for phase in self.phases for output in phase.outputs}
+
+
+def _required(step: Phase | Gate) -> tuple[str, ...]:
+    if isinstance(step, Gate):
+        return step.after
+    joined = (step.join.of,) if step.join else ()
+    return tuple(dict.fromkeys([*step.needs, *joined]))
 
 
 _NESTED: dict[str, Any] = {

@@ -84,7 +84,7 @@ def _misfit(plan: Plan, state: State, instance: Instance) -> str | None:
 
 def members(plan: Plan, iteration: int) -> frozenset[str]:
     """Steps that an iteration runs: all in the first, the loop's body later."""
-    return frozenset(plan.steps) if iteration == 1 else plan.body
+    return plan.names if iteration == 1 else plan.body
 
 
 def resolve(plan: Plan, state: State, instance: Instance, step: str) -> tuple[Instance, ...]:
@@ -146,12 +146,13 @@ def _completed(state: State, instance: Instance) -> bool:
 
 def _hopeless(plan: Plan, state: State, instance: Instance, phase: Phase) -> str | None:
     """Why a phase whose requirements have all left will never run; ``None`` when it may."""
-    for needed in _needed_phases(plan, state, instance):
-        in_branch = needed.branch is not None
-        if in_branch and (phase.branch or phase.join):
+    for step in plan.requirements(instance.step):
+        required = plan.steps[step]
+        if isinstance(required, Gate) or (required.branch and (phase.branch or phase.join)):
             continue
-        if not _completed(state, needed):
-            return f"{needed.key} ended as {state.nodes[needed.key].status}"
+        for needed in resolve(plan, state, instance, step):
+            if not _completed(state, needed):
+                return f"{needed.key} ended as {state.nodes[needed.key].status}"
     if phase.join:
         return _join_failure(plan, state, instance, phase)
     if phase.branch is None:
@@ -165,25 +166,14 @@ def _hopeless(plan: Plan, state: State, instance: Instance, phase: Phase) -> str
     return f"{lost.key} ended as {node.status if node else 'never run'}"
 
 
-def _needed_phases(plan: Plan, state: State, instance: Instance) -> list[Instance]:
-    return [
-        needed
-        for step in plan.requirements(instance.step)
-        if isinstance(plan.steps[step], Phase)
-        for needed in resolve(plan, state, instance, step)
-    ]
-
-
 def _branch_path(plan: Plan, state: State, instance: Instance) -> list[Instance]:
     """Every node of the same branch that ``instance`` builds on, directly or not."""
-    found: dict[str, Instance] = {}
-    pending = [instance]
-    while pending:
-        for needed in _needed_phases(plan, state, pending.pop()):
-            if needed.branch is not None and needed.key not in found:
-                found[needed.key] = needed
-                pending.append(needed)
-    return [found[key] for key in sorted(found)]
+    path = [
+        needed
+        for step in plan.branch_path(instance.step)
+        for needed in resolve(plan, state, instance, step)
+    ]
+    return sorted(path, key=lambda node: node.key)
 
 
 def _join_failure(plan: Plan, state: State, instance: Instance, phase: Phase) -> str | None:

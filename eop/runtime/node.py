@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Instance:
     branch: str | None = None
     revision: int = 1
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its one name."""
         branch = f"{self.branch}_" if self.branch else ""
@@ -46,6 +47,7 @@ class Instance:
         return "/".join([*parts, self.step + revision])
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, key: str) -> Instance:
         """The inverse of ``key``; ``ValueError`` for any other text."""
         match = _KEY.fullmatch(key)

@@ -10,11 +10,11 @@ from eop.core.errors import EopError, ExitCode
 from eop.protocol.model import Gate, Phase, Plan
 from eop.runtime import budgets
 from eop.runtime.due import asked, ending, opens, turn, unready
-from eop.runtime.events import GENESIS, Event, problems
+from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled
 from eop.runtime.gates import APPROVED, REJECTED
 from eop.runtime.node import Artifact, Instance, Outcome, Usage
-from eop.runtime.state import ABANDONED, OPEN, Amount, GateState, NodeState, State
+from eop.runtime.state import ABANDONED, OPEN, Amount, GateState, NodeState, State, evolve
 
 # Outcomes after which another attempt may do better; the others would only repeat themselves.
 RETRIED = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
@@ -32,9 +32,8 @@ class Refused(EopError):  # noqa: N818 - it is an answer of the state machine, n
 
 def reduce(plan: Plan, state: State | None, event: Event) -> State:
     """The state after ``event``. Pure and total: every other event raises ``Refused``."""
-    wrong = problems(event.type, event.data)
-    if wrong:
-        raise Refused(f"event {event.seq} ({event.type}): {'; '.join(wrong)}")
+    if event.problems:
+        raise Refused(f"event {event.seq} ({event.type}): {'; '.join(event.problems)}")
     if state is None:
         after = _start(plan, event)
     else:
@@ -44,7 +43,7 @@ def reduce(plan: Plan, state: State | None, event: Event) -> State:
         if state.ended and event.type not in ("node_left", "node_abandoned"):
             raise Refused(f"the run has ended: {state.ended}")
         after = _STEPS[event.type](plan, state, event.data)
-    return replace(after, seq=event.seq, head=event.digest)
+    return evolve(after, seq=event.seq, head=event.digest)
 
 
 def _start(plan: Plan, event: Event) -> State:
@@ -73,8 +72,8 @@ def _parse(key: str) -> Instance:
     return instance
 
 
-def _with_node(state: State, key: str, node: NodeState) -> State:
-    return replace(state, nodes={**state.nodes, key: node})
+def _with_node(state: State, key: str, node: NodeState, **changes: Any) -> State:
+    return evolve(state, nodes=state.nodes.set(key, node), **changes)
 
 
 def _entered(plan: Plan, state: State, data: _Data) -> State:
@@ -89,7 +88,7 @@ def _entered(plan: Plan, state: State, data: _Data) -> State:
     if Amount(**data["reserve"]) != reserve:
         raise Refused(f"{instance.key} must reserve {reserve}")
     node = NodeState(OPEN, data["attempt"], failures=before.failures, reserve=reserve)
-    return replace(_with_node(state, instance.key, node), reserved=state.reserved + reserve)
+    return _with_node(state, instance.key, node, reserved=state.reserved + reserve)
 
 
 def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]:
@@ -99,13 +98,14 @@ def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]
     return plan.phase(_parse(data["node"]).step), node
 
 
-def _settled(state: State, phase: Phase, node: NodeState, usage: Usage | None) -> State:
-    return replace(
-        state,
-        reserved=state.reserved - node.reserve,
-        spent=state.spent + budgets.settle(node.reserve, usage),
-        unmetered=state.unmetered + budgets.unmetered(phase, usage),
-    )
+def _settled(
+    state: State, phase: Phase, node: NodeState, usage: Usage | None
+) -> dict[str, Amount | int]:
+    return {
+        "reserved": state.reserved - node.reserve,
+        "spent": state.spent + budgets.settle(node.reserve, usage),
+        "unmetered": state.unmetered + budgets.unmetered(phase, usage),
+    }
 
 
 def _left(plan: Plan, state: State, data: _Data) -> State:
@@ -125,7 +125,7 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
         reserve=node.reserve,
         reason=data["reason"],
     )
-    return _with_node(_settled(state, phase, node, usage), data["node"], after)
+    return _with_node(state, data["node"], after, **_settled(state, phase, node, usage))
 
 
 def retried(phase: Phase) -> frozenset[Outcome]:
@@ -150,7 +150,7 @@ def _check_completed(phase: Phase, key: str, artifacts: tuple[Artifact, ...], us
 def _abandoned(plan: Plan, state: State, data: _Data) -> State:
     phase, node = _open_node(plan, state, data)
     after = replace(node, status=ABANDONED, reason=data["reason"], usage=None)
-    return _with_node(_settled(state, phase, node, None), data["node"], after)
+    return _with_node(state, data["node"], after, **_settled(state, phase, node, None))
 
 
 def _skipped(plan: Plan, state: State, data: _Data) -> State:
@@ -177,7 +177,7 @@ def _branches(plan: Plan, state: State, data: _Data) -> State:
     if sorted(names) != branch_names(len(names)):
         raise Refused(f"branches are named p01, p02, ..., not {', '.join(names)}")
     opened = {name: data["branches"][name] for name in sorted(names)}
-    return replace(state, branches={**state.branches, state.iteration: opened})
+    return evolve(state, branches={**state.branches, state.iteration: opened})
 
 
 def branch_names(count: int) -> list[str]:
@@ -206,7 +206,7 @@ def _current_gate(plan: Plan, state: State, key: str) -> Instance:
 def _decide(plan: Plan, state: State, gate: Instance, data: _Data, after: GateState) -> State:
     if data["digest"] != asked(plan, state, gate):
         raise Refused(f"gate {gate.key} shows other content than {data['digest']}")
-    return replace(state, gates={**state.gates, gate.key: after})
+    return evolve(state, gates=state.gates.set(gate.key, after))
 
 
 def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instance, State]:
@@ -247,20 +247,20 @@ def _rework(plan: Plan, state: State, gate: Instance, goto: str, reason: str) ->
     if any(p.fan_out and plan.producer(p.fan_out.artifact).id in below for p in plan.phases):
         branches.pop(gate.iteration, None)
     feedback = {**state.feedback, (gate.iteration, goto): reason}
-    return replace(state, revisions=revisions, branches=branches, feedback=feedback)
+    return evolve(state, revisions=revisions, branches=branches, feedback=feedback)
 
 
 def _continued(plan: Plan, state: State, data: _Data) -> State:
     if not turn(plan, state) or data["iteration"] != state.iteration + 1:
         raise Refused(f"iteration {data['iteration']} may not begin")
-    return replace(state, iteration=data["iteration"])
+    return evolve(state, iteration=data["iteration"])
 
 
 def _ended(plan: Plan, state: State, data: _Data) -> State:
     reason = ending(plan, state)
     if reason != data["reason"]:
         raise Refused(f"the run cannot end as {data['reason']}: it is {reason or 'not over'}")
-    return replace(state, ended=reason)
+    return evolve(state, ended=reason)
 
 
 _STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
