@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.agents.jail import Isolation, Level, detect
+
 if TYPE_CHECKING:
     from eop.project.project import Project
-    from eop.runtime.advance import GateView, Position
+    from eop.runtime.advance import Position
+    from eop.runtime.answers import GateView
 
 
 def closing_lines(project: Project, position: Position) -> list[str]:
@@ -28,16 +31,31 @@ def onward_lines(project: Project, position: Position) -> list[str]:
 
 
 def _gate(project: Project, gate: GateView) -> str:
-    title = f"GATE CLOSED: {gate.instance.step} (iteration {gate.instance.iteration})"
+    name = gate.instance.step
+    yes, no = f"touch {project.relative(gate.approve)}", f"touch {project.relative(gate.reject)}"
+    how = "Text in the file is kept as the reason."
+    if gate.signed:
+        yes, no = (f"eop gate {word} {name} --sign KEY" for word in ("approve", "reject"))
+        how = "Only a signed answer counts; the page says how to sign by hand."
     lines = [
-        title,
+        f"GATE CLOSED: {name} (iteration {gate.instance.iteration})",
         f"  read  {project.relative(gate.request)}",
-        f"  yes   touch {project.relative(gate.approve)}",
-        f"  no    touch {project.relative(gate.reject)}",
-        "  then run the same command again. Text in the file is kept as the reason.",
+        f"  yes   {yes}",
+        f"  no    {no}",
+        f"  then run the same command again. {how}",
     ]
-    lines += [f"  note  {problem}" for problem in gate.problems]
-    return "\n".join(lines)
+    notes = [*gate.problems, *([] if gate.signed else _unguarded(project))]
+    return "\n".join([*lines, *(f"  note  {note}" for note in notes)])
+
+
+def _unguarded(project: Project) -> list[str]:
+    """What a person must know where only the jail keeps agents from answering for them."""
+    if project.config.isolation != Isolation.OFF and detect() is not Level.NONE:
+        return []
+    return [
+        "agents of this run work without a jail and could make this file themselves: see who "
+        "owns it, or let people sign (docs/howto/gates.md)"
+    ]
 
 
 def _end(project: Project, reason: str) -> str:

@@ -8,6 +8,7 @@ from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
 from eop.functions.trees import pin_snapshot
+from eop.runtime.signatures import SIGNERS_COPY, Signers, require_keygen
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
@@ -21,13 +22,16 @@ def open_run(project: Project) -> Trace:
     Raises ``EopError`` (EOP710, EOP711) when the protocol or the workflow config has changed
     since the run began: a run never changes its procedure on the way. EOP712 when the run's own
     copy of the config was edited, EOP713 when a new run would publish under used entry ids,
-    EOP714 when the end of the trace is missing.
+    EOP714 when the end of the trace is missing. EOP614 when nobody could sign an answer, EOP715
+    when those who may sign are not those that the run began with.
     """
     trace = Trace(project.trace_dir, project.plan)
+    signers = _signers(project)
     if any(project.trace_dir.glob("*.json")):
         _must_fit(project)
         _must_be_the_begun(project, trace)
         _must_be_whole(project, trace.state())
+        _must_be_judged_alike(project, trace.state(), signers)
         # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
         write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
@@ -35,8 +39,46 @@ def open_run(project: Project) -> Trace:
     _must_be_whole(project, None)
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
+    if signers is not None:
+        write_bytes(project.run_dir / SIGNERS_COPY, signers.content)
+        facts["signers"] = signers.digest
     trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
     return trace
+
+
+def _signers(project: Project) -> Signers | None:
+    """Who may sign answers, by the project's file as it is now."""
+    if project.config.signers is None:
+        return None
+    require_keygen()
+    try:
+        signers = Signers((project.root / project.config.signers).read_bytes())
+        fault = None if signers.named() else "it names nobody"
+    except OSError as error:
+        fault = f"it cannot be read: {error.strerror}"
+    if fault is None:
+        return signers
+    raise EopError(
+        "EOP614",
+        f"nobody could answer a gate by the file of allowed signers: {fault}",
+        where=Where(project.config.signers),
+        hint="one line each, '<name> <key type> <public key>'; without `gates: {signers: ...}` in "
+        "the config whoever may write to gates/ answers",
+        exit_code=ExitCode.CONFIG,
+    )
+
+
+def _must_be_judged_alike(project: Project, state: State, signers: Signers | None) -> None:
+    """Who may answer is part of the procedure, which a run never changes on the way."""
+    if (signers.digest if signers else None) != state.signers:
+        raise EopError(
+            "EOP715",
+            f"the allowed signers have changed since run '{project.run}' began",
+            where=Where(project.config.signers or "config/config.yaml"),
+            hint=f"restore the file from {project.relative(project.run_dir / SIGNERS_COPY)}, or "
+            f"{_another(project)}",
+            exit_code=ExitCode.STATE,
+        )
 
 
 def _pin(project: Project) -> None:

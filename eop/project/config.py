@@ -24,6 +24,8 @@ SYNTHETIC = "synthetic"
 class Config:
     """A resolved workflow config: every default filled in. Paths are as written, below the root.
 
+    ``signers`` names the file of those whose signed answers open gates, ``None`` takes any answer.
+
     ``threads`` counts CPU threads of one training; ``tolerance`` is absolute, in metric units.
     """
 
@@ -38,6 +40,7 @@ class Config:
     commit: bool
     playbook: str
     allow_unsafe: bool
+    signers: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -97,6 +100,7 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
         commit=raw["commit"],
         playbook=scripted.get("playbook") or f"config/playbooks/{protocol_name}.yaml",
         allow_unsafe=bool(raw["allow_unsafe"]),
+        signers=raw.get("gates", {}).get("signers"),
     )
 
 

@@ -6,32 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode, Where
-from eop.runtime import artifacts, fanout, gates
-from eop.runtime.due import asked, due, gates_of, opens
+from eop.runtime import artifacts, fanout
+from eop.runtime.answers import EarlyAnswerError, decision, refuse_early, waiting
+from eop.runtime.due import due, opens
 from eop.runtime.frontier import Frontier, frontier
+from eop.runtime.node import Instance
 from eop.runtime.reduce import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.protocol.model import Plan
-    from eop.runtime.node import Instance
+    from eop.runtime.answers import GateView
     from eop.runtime.state import State
     from eop.runtime.trace import Trace
 
 _Event = tuple[str, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class GateView:
-    """A gate that waits for a person: what to read, what to touch, and what counts for nothing."""
-
-    instance: Instance
-    digest: str
-    request: Path
-    approve: Path
-    reject: Path
-    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,51 +38,34 @@ def advance(root: Path, run: str, plan: Plan, trace: Trace) -> Position:
     """Record every event that is due, write the pages of waiting gates, and say where it stands.
 
     Idempotent. Raises ``EopError``: EOP734 when what a gate shows or branches come from is not
-    what was committed, EOP736 when that list is malformed.
+    what was committed, EOP736 when that list is malformed, EOP743 for an answer that was there
+    before its question, EOP744 and EOP745 when signed answers cannot be judged.
     """
     state = trace.state()
     if state.run != run:
         raise Refused(f"the trace is that of run '{state.run}', not of '{run}'")
-    directory = root / "gates"
-    while event := _next_event(root, directory, plan, state):
+    while event := _next_event(root, plan, state):
         try:
+            _not_answered_yet(root, run, event)
             state = trace.append(*event)
-        except Refused:
+        except (Refused, EarlyAnswerError):
             # Another process was faster: judge again what it left. Else the fault is real.
             newer = trace.state()
             if newer.seq == state.seq:
                 raise
             state = newer
-    waiting = () if state.ended else _waiting(root, directory, plan, state)
-    return Position(state, frontier(plan, state), waiting, state.ended)
+    asked = () if state.ended else waiting(root, plan, state)
+    return Position(state, frontier(plan, state), asked, state.ended)
 
 
-def _next_event(root: Path, directory: Path, plan: Plan, state: State) -> _Event | None:
-    return (
-        due(plan, state) or _decision(root, directory, plan, state) or _branches(root, plan, state)
-    )
+def _next_event(root: Path, plan: Plan, state: State) -> _Event | None:
+    return due(plan, state) or decision(root, plan, state) or _branches(root, plan, state)
 
 
-def _open_requests(plan: Plan, state: State) -> list[Instance]:
-    return [
-        gate
-        for gate in gates_of(plan, state)
-        if (known := state.gate(gate)) is not None and known.status == "requested"
-    ]
-
-
-def _decision(root: Path, directory: Path, plan: Plan, state: State) -> _Event | None:
-    """The first answer that a person gave to a gate that waits."""
-    if state.ended:
-        return None
-    for gate in _open_requests(plan, state):
-        artifacts.check(root, state.shown(plan, gate))
-        digest = asked(plan, state, gate)
-        decision = gates.read_sentinel(directory, state.run, gate, digest)
-        if decision.status != "none":
-            answer = {"by": decision.by, "reason": decision.reason}
-            return f"gate_{decision.status}", {"gate": gate.key, "digest": digest, **answer}
-    return None
+def _not_answered_yet(root: Path, run: str, event: _Event) -> None:
+    kind, data = event
+    if kind == "gate_requested":
+        refuse_early(root, run, Instance.parse(data["gate"]), data["digest"])
 
 
 def _branches(root: Path, plan: Plan, state: State) -> _Event | None:
@@ -117,22 +90,3 @@ def _branches(root: Path, plan: Plan, state: State) -> _Event | None:
         "branches": opened,
         "artifact": listed.sha256,
     }
-
-
-def _waiting(root: Path, directory: Path, plan: Plan, state: State) -> tuple[GateView, ...]:
-    return tuple(_view(root, directory, plan, state, g) for g in _open_requests(plan, state))
-
-
-def _view(root: Path, directory: Path, plan: Plan, state: State, gate: Instance) -> GateView:
-    digest = asked(plan, state, gate)
-    shown = state.shown(plan, gate)
-    decision = gates.read_sentinel(directory, state.run, gate, digest)
-    strays = gates.strays(directory, state.run, gate, digest)
-    return GateView(
-        gate,
-        digest,
-        gates.write_request(root, directory, state.run, plan, gate, shown),
-        gates.gate_file(directory, state.run, gate, digest, gates.APPROVED),
-        gates.gate_file(directory, state.run, gate, digest, gates.REJECTED),
-        (*decision.problems, *strays),
-    )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+_RESTORE = "restore the file; `eop verify` lists all that changed since it was committed"
+
 
 def commit(root: Path, name: str, path: Path) -> Artifact:
     """Describe the file that a node left; ``ValueError`` says why it cannot be committed.
@@ -46,7 +48,7 @@ def changed(root: Path, artifact: Artifact) -> str | None:
     return f"artifact '{artifact.name}' is not what was committed: {artifact.path}"
 
 
-def check(root: Path, artifacts: Iterable[Artifact]) -> None:
+def check(root: Path, artifacts: Iterable[Artifact], hint: str = _RESTORE) -> None:
     """Raise ``EopError`` (EOP734, exit 7) at the first file that is not what was committed."""
     for artifact in artifacts:
         problem = changed(root, artifact)
@@ -55,6 +57,6 @@ def check(root: Path, artifacts: Iterable[Artifact]) -> None:
                 "EOP734",
                 f"tampered: {problem}",
                 where=Where(artifact.path),
-                hint="restore the file; `eop verify` lists all that changed since it was committed",
+                hint=hint,
                 exit_code=ExitCode.STATE,
             )

@@ -133,14 +133,17 @@ def _fits(data: Mapping[str, Any], shape: Mapping[str, _Check]) -> bool:
     return True
 
 
-def _mismatches(data: Mapping[str, Any], shape: Mapping[str, _Check]) -> list[str]:
+def _mismatches(
+    data: Mapping[str, Any], shape: Mapping[str, _Check], may: Mapping[str, _Check] | None = None
+) -> list[str]:
     if _fits(data, shape):
         return []
+    known = {**shape, **(may or {})}
     missing = [f"'{key}' is missing" for key in shape if key not in data]
-    unknown = [f"unknown key '{key}'" for key in data if key not in shape]
+    unknown = [f"unknown key '{key}'" for key in data if key not in known]
     wrong = [
         f"'{key}' may not be {data[key]!r}"
-        for key, check in shape.items()
+        for key, check in known.items()
         if key in data and not check(data[key])
     ]
     return missing + unknown + wrong
@@ -174,10 +177,17 @@ SHAPES: dict[str, dict[str, _Check]] = {
     "run_ended": {"reason": _one_of(*END_REASONS)},
 }
 
+# What an event may carry besides. A run that names signers takes signed answers only.
+OPTIONAL: dict[str, dict[str, _Check]] = {
+    "run_started": {"signers": _sha256},
+    "gate_approved": {"signature": _name},
+    "gate_rejected": {"signature": _name},
+}
+
 
 def problems(kind: str, data: Mapping[str, Any]) -> list[str]:
     """Everything in which ``data`` differs from what an event of type ``kind`` carries."""
     shape = SHAPES.get(kind)
     if shape is None:
         return [f"unknown event type '{kind}'"]
-    return _mismatches(data, shape)
+    return _mismatches(data, shape, OPTIONAL.get(kind))

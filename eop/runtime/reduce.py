@@ -52,7 +52,8 @@ def _start(plan: Plan, event: Event) -> State:
     if event.data["plan"] != plan.digest:
         raise Refused(f"the run was started with plan {event.data['plan'][:16]}, not this one")
     data = event.data
-    return State(data["run"], data["plan"], data["config"], data["snapshot"], 0, GENESIS)
+    facts = (data["run"], data["plan"], data["config"], data["snapshot"])
+    return State(*facts, 0, GENESIS, signers=data.get("signers"))
 
 
 def _check_chain(state: State, event: Event) -> None:
@@ -192,7 +193,8 @@ def _requested(plan: Plan, state: State, data: _Data) -> State:
     waiting = unready(plan, state, gate)
     if waiting:
         raise Refused(f"gate {gate.key} may not be requested: {waiting}")
-    return _decide(plan, state, gate, data, GateState("requested", data["digest"]))
+    shown = state.shown(plan, gate)
+    return _decide(plan, state, gate, data, GateState("requested", data["digest"], shown))
 
 
 def _current_gate(plan: Plan, state: State, key: str) -> Instance:
@@ -214,7 +216,13 @@ def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instanc
     known = state.gate(gate)
     if known is None or known.status != "requested":
         raise Refused(f"gate {gate.key} does not wait for an answer")
-    answer = GateState(status, data["digest"], data["by"], data["reason"])
+    signature = data.get("signature", "")
+    if bool(signature) != bool(state.signers):
+        wanted = "signed" if state.signers else "unsigned"
+        raise Refused(f"gate {gate.key}: this run takes {wanted} answers only")
+    answer = replace(
+        known, status=status, by=data["by"], reason=data["reason"], signature=signature
+    )
     return gate, _decide(plan, state, gate, data, answer)
 
 

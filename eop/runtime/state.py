@@ -62,12 +62,18 @@ class NodeState:
 
 @dataclass(frozen=True)
 class GateState:
-    """A gate's request and its recorded answer: ``requested``, ``approved`` or ``rejected``."""
+    """A gate's request and its recorded answer: ``requested``, ``approved`` or ``rejected``.
+
+    ``shown`` are the artifacts that the request shows, ``signature`` is the answer's, when the
+    run takes signed answers.
+    """
 
     status: str
     digest: str
+    shown: tuple[Artifact, ...] = ()
     by: str = ""
     reason: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,8 @@ class State:
     ``revisions``, ``spent`` and ``reserved``; T ``seq`` and ``head``, the last event's number
     and digest. ``feedback`` holds the reason of the rejection that sent a step back.
     ``unmetered`` counts attempts of unknown usage that had no reservation to stand for it.
+    ``signers`` is the digest of the file of those who may sign answers, ``None`` where a name is
+    enough.
     """
 
     run: str
@@ -97,6 +105,7 @@ class State:
     reserved: Amount = field(default_factory=Amount)
     unmetered: int = 0
     ended: str | None = None
+    signers: str | None = None
 
     @property
     def active(self) -> tuple[str, ...]:

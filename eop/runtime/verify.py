@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError
 from eop.core.files import read_json
 from eop.protocol.model import Plan
-from eop.runtime import budgets, gates
+from eop.runtime import budgets
 from eop.runtime.artifacts import changed
-from eop.runtime.gates import APPROVED, REJECTED
+from eop.runtime.gates import APPROVED, REJECTED, gate_file
 from eop.runtime.lifecycle import is_final, outcome
 from eop.runtime.node import Instance
+from eop.runtime.sentinels import Decision, says
+from eop.runtime.signatures import UnsignedError, pinned, statement
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from eop.runtime.signatures import Signers
     from eop.runtime.state import State
 
 
@@ -39,7 +42,7 @@ def verify(root: Path, run: str) -> list[str]:
     return [
         *findings,
         *_artifacts(root, state),
-        *_decisions(root / "gates", state),
+        *_decisions(root, state),
         *budgets.overdrawn(plan, state),
         *_outcomes(folder, state),
     ]
@@ -64,19 +67,35 @@ def _artifacts(root: Path, state: State) -> list[str]:
     return findings
 
 
-def _decisions(directory: Path, state: State) -> list[str]:
-    """Recorded answers whose sentinel is not there: nobody is known to have given them."""
+def _decisions(root: Path, state: State) -> list[str]:
+    """Recorded answers that nobody is known to have given: no sentinel, no valid signature."""
+    try:
+        signers = pinned(root, state)
+    except EopError as error:
+        return [error.message]
     findings = []
     for key, known in state.gates.items():
         if known.status not in (APPROVED, REJECTED):
             continue
         gate = Instance.parse(key)
-        path = gates.gate_file(directory, state.run, gate, known.digest, known.status)
-        if path.is_symlink() or not path.is_file():
-            findings.append(
-                f"gate {key} is {known.status}, and its sentinel is missing: {path.name}"
-            )
+        message = statement(state.run, gate, known.digest, known.status, known.reason)
+        path = gate_file(root / "gates", state.run, gate, known.digest, known.status)
+        answer = Decision(known.status, known.by, known.reason, known.signature)
+        problem = says(path, answer, message) or _unsigned(signers, answer, message)
+        if problem:
+            findings.append(f"gate {key} is {known.status}, and {problem}")
     return findings
+
+
+def _unsigned(signers: Signers | None, answer: Decision, message: bytes) -> str | None:
+    """Why the recorded signature is not that of the recorded principal."""
+    if signers is None:
+        return None
+    try:
+        by = signers.principal(message, answer.signature)
+    except UnsignedError as error:
+        return f"its signature does not hold: {error}"
+    return None if by == answer.by else f"it was signed by {by}, not by {answer.by}"
 
 
 def _outcomes(folder: Path, state: State) -> list[str]:

@@ -11,13 +11,14 @@ import pytest
 from research_run import Run, research
 
 from eop.core.errors import EopError, ExitCode
-from eop.runtime.gates import gate_digest, read_sentinel
+from eop.runtime.gates import gate_digest
 from eop.runtime.node import Artifact, Instance, Outcome
+from eop.runtime.sentinels import read_sentinel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eop.runtime.advance import GateView
+    from eop.runtime.answers import GateView
 
 
 @pytest.fixture
@@ -52,15 +53,6 @@ def test_the_request_says_what_it_shows_and_how_to_answer(run: Run) -> None:
     assert not gate.approve.exists()
 
 
-def test_shown_content_cannot_speak_for_the_page(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    run.do("it01_investigate", text="````\n# Approved already\n\x1b[2J\n````\n")
-    text = view(run).request.read_text()
-    assert "\x1b" not in text
-    fences = [line for line in text.splitlines() if line.startswith("`````")]
-    assert fences == ["`````text", "`````"]
-
-
 def test_long_and_binary_artifacts_are_not_shown_whole(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.do("it01_investigate", text="é" * 9000)
@@ -70,7 +62,7 @@ def test_long_and_binary_artifacts_are_not_shown_whole(tmp_path: Path) -> None:
 
     binary = Run(tmp_path / "other")
     binary.do("it01_investigate", text="a\0b")
-    assert "Not text" in view(binary).request.read_text()
+    assert "Not shown here" in view(binary).request.read_text()
 
 
 def test_the_answer_keeps_who_and_why(run: Run) -> None:
@@ -108,13 +100,17 @@ def test_only_a_regular_file_is_an_answer(run: Run, attack: str) -> None:
     assert view(run).problems == (f"{path.name}: not a regular file, it decides nothing",)
 
 
-def test_a_symlinked_rejection_does_not_hide_an_approval(run: Run) -> None:
+def test_who_tried_to_say_no_is_heard_first(run: Run) -> None:
     gate = view(run)
     gate.reject.symlink_to("nowhere")
     gate.approve.touch()
     decision = read_sentinel(run.root / "gates", "r1", gate.instance, gate.digest)
-    assert decision.status == "approved"
-    assert len(decision.problems) == 1
+    assert decision.status == "none"
+    (problem,) = decision.problems
+    assert problem.startswith(gate.reject.name)
+    assert "no approval counts" in problem
+    gate.reject.unlink()
+    assert run.advance().state.gates["it01_confirm"].status == "approved"
 
 
 @pytest.mark.parametrize(
