@@ -12,7 +12,7 @@ from eop.core.files import dumps
 from eop.protocol.model import Gate, Phase
 from eop.runtime.frontier import dependencies
 from eop.runtime.lifecycle import outcome
-from eop.runtime.node import Instance
+from eop.runtime.node import Branch, Instance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,9 +61,13 @@ def outcome_path(project: Project, instance: Instance) -> str:
     return f"runs/{project.run}/{instance.directory}/outcome.json"
 
 
-def spec_path(project: Project, iteration: int, branch: str) -> str:
-    """A proposal's spec: the source file that its branch depends on. Relative to the root."""
-    return f"runs/{project.run}/it{iteration:02d}/{branch}/spec.json"
+def spec_path(project: Project, iteration: int, branch: Branch) -> str:
+    """A branch's spec: the source file that it depends on. Relative to the root.
+
+    Branches of several fan-outs share folders, so there the name says which it is of.
+    """
+    name = f"spec-{branch.item}.json" if len(project.plan.heads) > 1 else "spec.json"
+    return f"runs/{project.run}/it{iteration:02d}/{branch.name}/{name}"
 
 
 def _rule(project: Project, state: State, instance: Instance) -> Rule:
@@ -78,7 +82,7 @@ def _rule(project: Project, state: State, instance: Instance) -> Rule:
         params={"run": project.run, "node": instance.key, "code": _code(project, step)},
         log=f"runs/{project.run}/logs/{instance.key}.log",
         benchmark=f"runs/{project.run}/benchmarks/{instance.key}.tsv",
-        message=f"{step.id} ({place}{_title(state, instance)})",
+        message=f"{step.id} ({place}{_title(project, state, instance)})",
         script=f"{_SCRIPTS}{kind}.py",
         threads=_threads(project, step),
         minutes=_minutes(step),
@@ -91,7 +95,8 @@ def _inputs(project: Project, state: State, instance: Instance) -> tuple[str, ..
     needed = dependencies(project.plan, state, instance)
     paths = [outcome_path(project, dependency) for dependency in needed]
     if isinstance(step, Phase) and step.fan_out and instance.branch:
-        paths.append(spec_path(project, instance.iteration, instance.branch))
+        branch = Branch(step.fan_out.item, instance.branch)
+        paths.append(spec_path(project, instance.iteration, branch))
     if not needed:
         paths.append(project.relative(project.split_dir / "manifest.json"))
     return tuple(paths)
@@ -110,10 +115,11 @@ def _threads(project: Project, step: Phase | Gate) -> int:
     return project.config.threads if works else 1
 
 
-def _title(state: State, instance: Instance) -> str:
-    if instance.branch is None:
+def _title(project: Project, state: State, instance: Instance) -> str:
+    step = project.plan.steps[instance.step]
+    if instance.branch is None or isinstance(step, Gate) or step.branch is None:
         return ""
-    return f": {state.branches[instance.iteration][instance.branch]}"
+    return f": {state.branches[instance.iteration, step.branch][instance.branch]}"
 
 
 def _minutes(step: Phase | Gate) -> int:
@@ -124,13 +130,19 @@ def _minutes(step: Phase | Gate) -> int:
 
 
 def _specs(project: Project, state: State) -> dict[Path, str]:
-    """One file per proposal, so that a new proposal makes no other one stale."""
+    """One file per branch, so that a new proposal makes no other one stale."""
     return {
-        project.root / spec_path(project, iteration, branch): dumps(
-            {"run": project.run, "iteration": iteration, "branch": branch, "title": title}
+        project.root / spec_path(project, iteration, Branch(item, name)): dumps(
+            {
+                "run": project.run,
+                "iteration": iteration,
+                "item": item,
+                "branch": name,
+                "title": title,
+            }
         )
-        for iteration, branches in state.branches.items()
-        for branch, title in branches.items()
+        for (iteration, item), branches in state.branches.items()
+        for name, title in branches.items()
     }
 
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 def run_agents(context: Context) -> NodeResult:
     """Run the phase's pattern on a fresh tree of the champion; outputs are in ``artifacts/``."""
     project, at = context.project, context.instance
-    proposal = context.artifacts.proposal(at.iteration, at.branch) if at.branch else None
+    branch = context.branch
+    proposal = context.artifacts.proposal(at.iteration, branch) if branch else None
     return run(
         Task(
             run=project.run,
@@ -100,7 +101,7 @@ def _inputs(context: Context) -> dict[str, Path]:
         if context.phase.id not in project.plan.descendants(phase.id) or phase is context.phase:
             continue
         for output in phase.outputs:
-            path = context.artifacts.named(output.name, at.iteration, at.branch)
+            path = context.artifacts.named(output.name, at.iteration, context.branch)
             if path is not None:
                 found[output.name] = path
     if "failed" in context.phase.on_branch and at.branch:
@@ -110,10 +111,8 @@ def _inputs(context: Context) -> dict[str, Path]:
 
 def _branch_facts(context: Context) -> Path:
     """How the branch went so far, step by step."""
-    assert context.instance.branch is not None
-    end = branch_end(
-        context.project, context.state, context.instance.iteration, context.instance.branch
-    )
+    assert context.branch is not None
+    end = branch_end(context.project, context.state, context.instance.iteration, context.branch)
     steps = {
         name: {"outcome": str(node.status), "reason": node.reason}
         for name, node in end.steps.items()

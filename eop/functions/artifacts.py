@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from eop.project.project import Project
     from eop.protocol.model import Output
+    from eop.runtime.node import Branch
     from eop.runtime.state import State
 
 EXPERIMENT_FILE = "experiment.yaml"
@@ -26,7 +27,7 @@ class Artifacts:
     project: Project
     state: State
 
-    def named(self, name: str, iteration: int, branch: str | None = None) -> Path | None:
+    def named(self, name: str, iteration: int, branch: Branch | None = None) -> Path | None:
         """An artifact's file as a step of this iteration and branch sees it, ``None`` without one.
 
         Raises ``EopError`` (EOP734) when the file is not what was committed.
@@ -37,36 +38,37 @@ class Artifacts:
         check(self.project.root, [found])
         return self.project.root / found.path
 
-    def of_function(self, function: str, iteration: int, branch: str | None = None) -> Path | None:
+    def of_function(
+        self, function: str, iteration: int, branch: Branch | None = None
+    ) -> Path | None:
         """The one artifact of the phase that runs ``function``."""
         for phase in self.project.plan.phases:
             if phase.function == function:
                 return self.named(phase.outputs[0].name, iteration, branch)
         return None
 
-    def patch(self, iteration: int, branch: str) -> Path | None:
+    def patch(self, iteration: int, branch: Branch) -> Path | None:
         """A branch's patch against the pinned snapshot; ``None`` when it changes no code."""
         path = self._of_branch(lambda output: output.patch, iteration, branch)
         return path if path and path.stat().st_size else None
 
-    def experiment(self, iteration: int, branch: str) -> Path | None:
+    def experiment(self, iteration: int, branch: Branch) -> Path | None:
         """A branch's experiment config."""
         return self._of_branch(lambda output: output.file == EXPERIMENT_FILE, iteration, branch)
 
-    def proposal(self, iteration: int, branch: str) -> dict[str, Any]:
+    def proposal(self, iteration: int, branch: Branch) -> dict[str, Any]:
         """The item of the list artifact that opened ``branch``."""
-        head = next(phase for phase in self.project.plan.phases if phase.fan_out)
-        assert head.fan_out is not None
-        path = self.named(head.fan_out.artifact, iteration)
+        fan_out = self.project.plan.fan_out(branch.item)
+        path = self.named(fan_out.artifact, iteration)
         assert path is not None, "branches are opened from a committed artifact"
-        item: dict[str, Any] = read_json(path)[int(branch[1:]) - 1]
+        item: dict[str, Any] = read_json(path)[int(branch.name[1:]) - 1]
         return item
 
     def _of_branch(
-        self, wanted: Callable[[Output], bool], iteration: int, branch: str
+        self, wanted: Callable[[Output], bool], iteration: int, branch: Branch
     ) -> Path | None:
-        for phase in self.project.plan.phases:
+        for phase in self.project.plan.members(branch.item):
             for output in phase.outputs:
-                if phase.branch and wanted(output):
+                if wanted(output):
                     return self.named(output.name, iteration, branch)
         return None

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.functions.artifacts import Artifacts
-from eop.runtime.node import Outcome
+from eop.runtime.node import Branch, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.project.project import Project
-    from eop.protocol.model import Phase
+    from eop.protocol.model import Phase, Plan
     from eop.runtime.state import NodeState, State
 
 REJECTED = "rejected_by_preflight"
@@ -34,12 +34,19 @@ class BranchEnd:
     steps: dict[str, NodeState]
 
 
-def branch_end(project: Project, state: State, iteration: int, branch: str) -> BranchEnd:
+def candidate_branches(plan: Plan, state: State, iteration: int) -> list[Branch]:
+    """The branches of an iteration that ``promote`` compares; those of other fan-outs are not."""
+    joins = [phase.join for phase in plan.phases if phase.function == "promote" and phase.join]
+    paths = [state.paths(iteration, plan.phase(join.of).branch) for join in joins]
+    return [branch for found in paths for branch in found if branch is not None]
+
+
+def branch_end(project: Project, state: State, iteration: int, branch: Branch) -> BranchEnd:
     """Read a branch's end from the state."""
     steps: dict[str, NodeState] = {}
     lost: list[tuple[Phase, NodeState]] = []
-    for phase in project.plan.phases:
-        node = state.node(state.current(phase.id, iteration, branch)) if phase.branch else None
+    for phase in project.plan.members(branch.item):
+        node = state.node(state.current(phase.id, iteration, branch.name))
         if node is None:
             continue
         steps[phase.id] = node

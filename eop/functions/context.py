@@ -9,6 +9,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.functions.artifacts import Artifacts
 from eop.functions.recommender import Recommender
 from eop.functions.trees import candidate_tree, snapshot_tree
+from eop.runtime.node import Branch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +44,12 @@ class Context:
         return Artifacts(self.project, self.state)
 
     @property
+    def branch(self) -> Branch | None:
+        """The branch that it works in; ``None`` outside of any."""
+        item, name = self.phase.branch, self.instance.branch
+        return Branch(item, name) if item and name else None
+
+    @property
     def directory(self) -> Path:
         """The node's folder."""
         return self.project.run_dir / self.instance.directory
@@ -60,7 +67,7 @@ class Context:
     def produced(self, function: str) -> Path:
         """The artifact of the phase that runs ``function``; a missing one is EOP721."""
         at = self.instance
-        path = self.artifacts.of_function(function, at.iteration, at.branch)
+        path = self.artifacts.of_function(function, at.iteration, self.branch)
         if path is None:
             raise EopError(
                 "EOP721",
@@ -72,13 +79,13 @@ class Context:
 
     def patch(self) -> Path | None:
         """The branch's patch; ``None`` outside a branch and when it changes no code."""
-        at = self.instance
-        return self.artifacts.patch(at.iteration, at.branch) if at.branch else None
+        branch = self.branch
+        return self.artifacts.patch(self.instance.iteration, branch) if branch else None
 
     def experiment(self) -> Path:
         """The branch's experiment config; the run's base config outside any branch."""
-        at = self.instance
-        own = self.artifacts.experiment(at.iteration, at.branch) if at.branch else None
+        branch = self.branch
+        own = self.artifacts.experiment(self.instance.iteration, branch) if branch else None
         return own or self.project.base_experiment
 
     def recommender(self) -> Recommender:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json
 from eop.functions.artifacts import Artifacts
+from eop.functions.branches import candidate_branches
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.project.project import Project
+    from eop.runtime.node import Branch
     from eop.runtime.state import State
 
 
@@ -41,9 +43,9 @@ def popularity_id(project: Project) -> str:
     return f"{project.run}-popularity"
 
 
-def entry_id(project: Project, iteration: int, branch: str) -> str:
+def entry_id(project: Project, iteration: int, branch: Branch) -> str:
     """Entry id of a proposal."""
-    return f"{project.run}-it{iteration:02d}-{branch}"
+    return f"{project.run}-it{iteration:02d}-{branch.name}"
 
 
 def start(project: Project, state: State, iteration: int) -> Lineage:
@@ -52,7 +54,7 @@ def start(project: Project, state: State, iteration: int) -> Lineage:
     for earlier in range(iteration - 1, 0, -1):
         decision = artifacts.of_function("promote", earlier)
         champion = read_json(decision)["champion"] if decision else None
-        for branch in state.branches.get(earlier, {}):
+        for branch in candidate_branches(project.plan, state, earlier):
             if entry_id(project, earlier, branch) == champion:
                 return _of_branch(project, artifacts, earlier, branch)
     baseline = artifacts.of_function("baseline", 1)
@@ -61,7 +63,7 @@ def start(project: Project, state: State, iteration: int) -> Lineage:
     return Lineage(base_id(project), None, project.base_experiment, measured["metrics"], sealed)
 
 
-def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: str) -> Lineage:
+def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: Branch) -> Lineage:
     metrics = artifacts.of_function("evaluate", iteration, branch)
     assert metrics, "a champion has been judged"
     refit = artifacts.of_function("refit", iteration, branch)

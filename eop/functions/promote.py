@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json, write_json
-from eop.functions.branches import branch_end
+from eop.functions.branches import branch_end, candidate_branches
 from eop.functions.lineage import entry_id, start
 from eop.functions.measure import measured_file
 from eop.leaderboard.promotion import Candidate, Champion, decide
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.runtime.node import Branch
     from eop.stats import Ranks
 
 
@@ -25,13 +26,14 @@ def promote(context: Context) -> Path:
     parent = start(context.project, context.state, iteration)
     assert parent.metrics is not None, "the baseline is measured before anything is proposed"
     champion = Champion(parent.entry, ranks_by_seed(context.root, parent.metrics["seeds"]))
-    candidates = [_candidate(context, branch) for branch in context.state.branches[iteration]]
+    branches = candidate_branches(context.project.plan, context.state, iteration)
+    candidates = [_candidate(context, branch) for branch in branches]
     report = context.work / "decision.json"
     write_json(report, decide(champion, candidates))
     return report
 
 
-def _candidate(context: Context, branch: str) -> Candidate:
+def _candidate(context: Context, branch: Branch) -> Candidate:
     iteration = context.instance.iteration
     end = branch_end(context.project, context.state, iteration, branch)
     return Candidate(

@@ -55,9 +55,8 @@ def compose(context: Context) -> Path:
 
     What a fine-tuning begins with is laid over the base first: the weights must fit.
     """
-    at = context.instance
-    assert at.branch is not None, "the protocol's checks see to it"
-    item = context.artifacts.proposal(at.iteration, at.branch)
+    assert context.branch is not None, "the protocol's checks see to it"
+    item = context.artifacts.proposal(context.instance.iteration, context.branch)
     composed = overlay(
         start_config(context.project, item) or _base(context.project), item["recipe"]
     )
@@ -71,10 +70,11 @@ def start(context: Context) -> Start | None:
 
     It is trained on the pinned snapshot, once in a run for all branches that begin with it.
     """
-    at, project = context.instance, context.project
-    if at.branch is None or not project.plan.runs("compose"):
+    branch, project = context.branch, context.project
+    if branch is None or not project.plan.runs("compose"):
         return None
-    config = start_config(project, context.artifacts.proposal(at.iteration, at.branch))
+    item = context.artifacts.proposal(context.instance.iteration, branch)
+    config = start_config(project, item)
     if config is None:
         return None
     folder = project.run_dir / "starts" / digest(config)[:16]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json
 from eop.functions.artifacts import EXPERIMENT_FILE
-from eop.functions.branches import REJECTED, branch_end
+from eop.functions.branches import REJECTED, branch_end, candidate_branches
 from eop.functions.lineage import base_id, entry_id, popularity_id
 from eop.functions.recipes import start_config
 from eop.leaderboard import Proposal
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from eop.functions.context import Context
     from eop.project.project import Project
+    from eop.runtime.node import Branch
     from eop.runtime.state import NodeState
 
 _BASE = Proposal("base", "The base: the pinned snapshot, unchanged", "What proposals must beat.")
@@ -116,12 +117,12 @@ def candidates(context: Context) -> list[Result]:
     """The rows of this iteration's branches, the failed ones among them."""
     decision = read_json(context.produced("promote"))
     verdicts = {verdict["entry"]: verdict for verdict in decision["candidates"]}
-    branches = context.state.branches[context.instance.iteration]
+    branches = candidate_branches(context.project.plan, context.state, context.instance.iteration)
     return [_candidate(context, branch, decision["parent"], verdicts) for branch in branches]
 
 
 def _candidate(
-    context: Context, branch: str, parent: str, verdicts: dict[str, dict[str, Any]]
+    context: Context, branch: Branch, parent: str, verdicts: dict[str, dict[str, Any]]
 ) -> Result:
     project, state, iteration = context.project, context.state, context.instance.iteration
     end = branch_end(project, state, iteration, branch)
@@ -132,9 +133,9 @@ def _candidate(
         id=entry_id(project, iteration, branch),
         kind="candidate",
         proposal=Proposal(item["id"], item["title"], item["hypothesis"]),
-        nodes={state.current(step, iteration, branch): n for step, n in end.steps.items()},
+        nodes={state.current(step, iteration, branch.name): n for step, n in end.steps.items()},
         iteration=iteration,
-        branch=branch,
+        branch=branch.name,
         parent=parent,
         outcome=end.outcome,
         reason=end.reason,

@@ -173,6 +173,20 @@ class Plan:
         steps: list[Phase | Gate] = [*self.phases, *self.gates]
         return {step.id: step for step in sorted(steps, key=lambda step: step.line)}
 
+    @cached_property
+    def heads(self) -> tuple[Phase, ...]:
+        """The phases that open branches, one per item, in document order."""
+        return tuple(phase for phase in self.phases if phase.fan_out)
+
+    def fan_out(self, item: str) -> FanOut:
+        """The fan-out that opens the branches of ``item``; ``KeyError`` without one."""
+        found = {opened.item: opened for head in self.heads if (opened := head.fan_out)}
+        return found[item]
+
+    def members(self, item: str) -> tuple[Phase, ...]:
+        """The phases that run once per branch of ``item``, in document order."""
+        return tuple(phase for phase in self.phases if phase.branch == item)
+
     def runs(self, function: str) -> bool:
         """Whether a phase runs the deterministic function of this name."""
         return any(phase.function == function for phase in self.phases)

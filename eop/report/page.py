@@ -187,12 +187,11 @@ def _against(entry: Entry, limit: float) -> Markup | str:
 
 
 def _iteration(iteration: IterationView) -> Markup:
-    branches = [join(el("dt", name), el("dd", title)) for name, title in iteration.branches.items()]
     heads = ("step", "branch", "status", "time", "note")
     return el(
         "section",
         el("h2", f"Iteration {iteration.number}"),
-        el("dl", *branches) if branches else None,
+        *_branches(iteration.branches),
         el(
             "div",
             el(
@@ -207,6 +206,18 @@ def _iteration(iteration: IterationView) -> Markup:
             class_="panel",
         ),
     )
+
+
+def _branches(opened: dict[str, dict[str, str]]) -> list[Markup]:
+    """The branches of each fan-out; which item they are of is said where there are several."""
+    shown = []
+    for item, titles in opened.items():
+        if len(opened) > 1:
+            shown.append(el("h3", item.replace("_", " ")))
+        if titles:
+            rows = [join(el("dt", name), el("dd", title)) for name, title in titles.items()]
+            shown.append(el("dl", *rows))
+    return shown
 
 
 def _step(step: NodeView | GateView) -> Markup:

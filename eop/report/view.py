@@ -61,10 +61,10 @@ class GateView:
 
 @dataclass(frozen=True)
 class IterationView:
-    """One turn of the loop: its branches (p01 -> title), its steps in document order."""
+    """One turn of the loop: its branches (item -> p01 -> title), its steps in document order."""
 
     number: int
-    branches: dict[str, str]
+    branches: dict[str, dict[str, str]]
     steps: tuple[NodeView | GateView, ...]
 
 
@@ -143,7 +143,9 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
 def _iteration(
     plan: Plan, state: State, number: int, decided: dict[tuple[str, str], str]
 ) -> IterationView:
-    branches = dict(state.branches.get(number, {}))
+    branches = {
+        item: dict(opened) for (turn, item), opened in state.branches.items() if turn == number
+    }
     shown: list[NodeView | GateView] = []
     for name, step in plan.steps.items():
         if state.home(plan, name, number) != number:
@@ -151,14 +153,14 @@ def _iteration(
         if isinstance(step, Gate):
             shown += _gates(state, step, number, decided)
         else:
-            shown += _nodes(state, step, number, branches)
+            shown += _nodes(state, step, number)
     return IterationView(number, branches, tuple(shown))
 
 
-def _nodes(state: State, phase: Phase, number: int, branches: dict[str, str]) -> list[NodeView]:
+def _nodes(state: State, phase: Phase, number: int) -> list[NodeView]:
     """The newest revision of a phase, once per branch; once when no branch is open yet."""
-    own: list[str | None] = list(branches) if phase.branch and branches else [None]
-    instances = [state.current(phase.id, number, branch) for branch in own]
+    paths = state.paths(number, phase.branch) or (None,)
+    instances = [state.current(phase.id, number, path.name if path else None) for path in paths]
     return [_node(phase, instance, state.node(instance)) for instance in instances]
 
 

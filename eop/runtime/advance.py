@@ -87,6 +87,7 @@ def _branches(root: Path, plan: Plan, state: State) -> _Event | None:
         ) from None
     return "branches_opened", {
         "iteration": state.iteration,
+        "item": phase.fan_out.item,
         "branches": opened,
         "artifact": listed.sha256,
     }

@@ -103,11 +103,13 @@ def unready(plan: Plan, state: State, gate: Instance) -> str | None:
 
 
 def opens(plan: Plan, state: State) -> Phase | None:
-    """The fan-out that may open its branches now: its list is committed, what is before it done."""
-    if state.ended or state.iteration in state.branches:
+    """The first fan-out that may open its branches now: its list is there, all before it done."""
+    if state.ended:
         return None
-    for phase in plan.phases:
+    for phase in plan.heads:
         if phase.fan_out is None or phase.id not in members(plan, state.iteration):
+            continue
+        if (state.iteration, phase.fan_out.item) in state.branches:
             continue
         if state.artifact(plan, phase.fan_out.artifact, state.iteration) is None:
             continue

@@ -169,7 +169,12 @@ SHAPES: dict[str, dict[str, _Check]] = {
     },
     "node_abandoned": {"node": _name, "attempt": _turn, "reason": _text},
     "node_skipped": {"node": _name, "reason": _text},
-    "branches_opened": {"iteration": _turn, "branches": _titles, "artifact": _sha256},
+    "branches_opened": {
+        "iteration": _turn,
+        "item": _name,
+        "branches": _titles,
+        "artifact": _sha256,
+    },
     "gate_requested": {"gate": _name, "digest": _gate_digest},
     "gate_approved": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},
     "gate_rejected": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},

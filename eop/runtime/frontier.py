@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from eop.protocol.model import Gate, Phase, Plan
+from eop.protocol.model import Gate, Join, Phase, Plan
 from eop.runtime.budgets import shortfall
 from eop.runtime.gates import APPROVED
 from eop.runtime.node import Instance
@@ -76,9 +76,10 @@ def _misfit(plan: Plan, state: State, instance: Instance) -> str | None:
     if not state.is_current(instance):
         newest = state.current(instance.step, instance.iteration, instance.branch)
         return f"{instance.key} is not the newest revision, {newest.key} is"
-    branches = state.branches.get(instance.iteration, {})
-    if plan.phase(instance.step).branch is None:
+    item = plan.phase(instance.step).branch
+    if item is None:
         return f"{instance.step} runs outside branches" if instance.branch else None
+    branches = state.branches.get((instance.iteration, item), {})
     return None if instance.branch in branches else f"{instance.key} is in no open branch"
 
 
@@ -99,7 +100,8 @@ def resolve(plan: Plan, state: State, instance: Instance, step: str) -> tuple[In
         return (state.current(step, home),)
     if instance.branch is not None:
         return (state.current(step, home, instance.branch),)
-    return tuple(state.current(step, home, name) for name in sorted(state.branches.get(home, {})))
+    branches = state.branches.get((home, required.branch), {})
+    return tuple(state.current(step, home, name) for name in sorted(branches))
 
 
 def dependencies(plan: Plan, state: State, instance: Instance) -> tuple[Instance, ...]:
@@ -116,8 +118,9 @@ def waits_for(plan: Plan, state: State, instance: Instance) -> str | None:
     for step in plan.requirements(instance.step):
         required = plan.steps[step]
         home = state.home(plan, step, instance.iteration)
-        if isinstance(required, Phase) and required.branch and home not in state.branches:
-            return f"the branches of iteration {home} are not open yet"
+        item = required.branch if isinstance(required, Phase) else None
+        if item and (home, item) not in state.branches:
+            return f"the branches of '{item}' in iteration {home} are not open yet"
         for needed in resolve(plan, state, instance, step):
             if isinstance(required, Gate):
                 if not is_approved(state, needed):
@@ -188,12 +191,17 @@ def _join_failure(plan: Plan, state: State, instance: Instance, phase: Phase) ->
         for node in _branch_path(plan, state, instance)
         if "failed" not in plan.phase(node.step).on_branch
     ]
-    branches = state.branches[state.home(plan, phase.join.of, instance.iteration)]
+    branches = _joined(plan, state, instance, phase.join)
     lost = {node.branch for node in path if not _completed(state, node)}
     good = len(branches) - len(lost)
     if good >= phase.join.at_least:
         return None
     return f"{good} of {len(branches)} branches completed, {phase.join.at_least} needed"
+
+
+def _joined(plan: Plan, state: State, instance: Instance, join: Join) -> tuple[str, ...]:
+    """The open branches that a join collects, by name."""
+    return tuple(node.branch for node in resolve(plan, state, instance, join.of) if node.branch)
 
 
 def frontier(plan: Plan, state: State) -> Frontier:
@@ -213,7 +221,7 @@ def frontier(plan: Plan, state: State) -> Frontier:
             reachable.add(step)
         else:
             closed.extend(nodes)
-    first = _before_the_branches(plan, reachable) if unknown else None
+    first = _before_the_branches(plan, reachable, unknown)
     if first is not None:
         inside = [node for node in inside if node.step in first or is_over(plan, state, node)]
     if state.ended:
@@ -224,18 +232,22 @@ def frontier(plan: Plan, state: State) -> Frontier:
     return Frontier(tuple(inside), tuple(earlier), tuple(closed), reason)
 
 
-def _before_the_branches(plan: Plan, reachable: set[str]) -> frozenset[str] | None:
-    """What leads to the fan-out, when a function is about to list its items; else ``None``.
+def _before_the_branches(
+    plan: Plan, reachable: set[str], unknown: list[str]
+) -> frozenset[str] | None:
+    """What leads to a fan-out, when a function is about to list its items; else ``None``.
 
     Such a list takes seconds, and one Snakemake call cannot run branches that it does not know.
     So all else waits for the next call, in which it runs beside the branches.
     """
-    head = next(phase for phase in plan.phases if phase.fan_out)
-    assert head.fan_out is not None
-    lists = plan.producer(head.fan_out.artifact)
-    if lists.function is None or lists.id not in reachable:
+    due: set[str] = set()
+    for head in plan.heads:
+        lists = plan.producer(head.fan_out.artifact) if head.fan_out else None
+        if head.id in unknown and lists and lists.function and lists.id in reachable:
+            due.add(head.id)
+    if not due:
         return None
-    return frozenset(step for step in plan.steps if head.id in plan.descendants(step))
+    return frozenset(step for step in plan.steps if due & plan.descendants(step))
 
 
 def _in_order(plan: Plan, steps: frozenset[str]) -> list[str]:
@@ -261,7 +273,7 @@ def _instances(plan: Plan, state: State, step: str) -> list[Instance] | None:
     found = plan.steps[step]
     if isinstance(found, Gate) or found.branch is None:
         return [state.current(step, state.iteration)]
-    branches = state.branches.get(state.iteration)
+    branches = state.branches.get((state.iteration, found.branch))
     if branches is None:
         return None
     return [state.current(step, state.iteration, branch) for branch in sorted(branches)]

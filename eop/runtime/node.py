@@ -58,6 +58,14 @@ class Instance:
         )
 
 
+@dataclass(frozen=True, order=True)
+class Branch:
+    """One path of a fan-out: the item's name in the protocol, and which of them (``p01``)."""
+
+    item: str
+    name: str
+
+
 class Outcome(StrEnum):
     """How a node ended. Only ``completed`` commits artifacts that others build on."""
 

@@ -169,6 +169,9 @@ def _branches(plan: Plan, state: State, data: _Data) -> State:
     phase = opens(plan, state)
     if phase is None or phase.fan_out is None or data["iteration"] != state.iteration:
         raise Refused("no fan-out may open its branches now")
+    item = phase.fan_out.item
+    if data["item"] != item:
+        raise Refused(f"the next branches to open are those of '{item}', not of '{data['item']}'")
     artifact = state.artifact(plan, phase.fan_out.artifact, state.iteration)
     if artifact is None or artifact.sha256 != data["artifact"]:
         raise Refused(f"branches must come from the committed '{phase.fan_out.artifact}'")
@@ -178,7 +181,7 @@ def _branches(plan: Plan, state: State, data: _Data) -> State:
     if sorted(names) != branch_names(len(names)):
         raise Refused(f"branches are named p01, p02, ..., not {', '.join(names)}")
     opened = {name: data["branches"][name] for name in sorted(names)}
-    return evolve(state, branches={**state.branches, state.iteration: opened})
+    return evolve(state, branches={**state.branches, (state.iteration, item): opened})
 
 
 def branch_names(count: int) -> list[str]:
@@ -252,8 +255,9 @@ def _rework(plan: Plan, state: State, gate: Instance, goto: str, reason: str) ->
     for step in below:
         revisions[gate.iteration, step] = revisions.get((gate.iteration, step), 1) + 1
     branches = dict(state.branches)
-    if any(p.fan_out and plan.producer(p.fan_out.artifact).id in below for p in plan.phases):
-        branches.pop(gate.iteration, None)
+    for head in plan.heads:
+        if head.fan_out and plan.producer(head.fan_out.artifact).id in below:
+            branches.pop((gate.iteration, head.fan_out.item), None)
     feedback = {**state.feedback, (gate.iteration, goto): reason}
     return evolve(state, revisions=revisions, branches=branches, feedback=feedback)
 

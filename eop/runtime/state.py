@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from eop.runtime.node import Artifact, Instance, Outcome, Usage
+from eop.runtime.node import Artifact, Branch, Instance, Outcome, Usage
 from eop.runtime.ordered import Ordered
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class State:
     """The tuple (q, V, A, G, B, R, T) of one run.
 
     q is ``active``; V the plan's variables; A the artifacts in ``nodes``; G ``gates``; B
-    ``branches`` (iteration -> {p01: title}); R the attempts in ``nodes``, ``iteration``,
+    ``branches`` (iteration and item -> {p01: title}); R the attempts in ``nodes``, ``iteration``,
     ``revisions``, ``spent`` and ``reserved``; T ``seq`` and ``head``, the last event's number
     and digest. ``feedback`` holds the reason of the rejection that sent a step back.
     ``unmetered`` counts attempts of unknown usage that had no reservation to stand for it.
@@ -98,7 +98,7 @@ class State:
     iteration: int = 1
     nodes: Ordered[str, NodeState] = field(default_factory=Ordered)
     gates: Ordered[str, GateState] = field(default_factory=Ordered)
-    branches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    branches: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
     revisions: Mapping[tuple[int, str], int] = field(default_factory=dict)
     feedback: Mapping[tuple[int, str], str] = field(default_factory=dict)
     spent: Amount = field(default_factory=Amount)
@@ -129,6 +129,12 @@ class State:
         newest = self.revisions.get((instance.iteration, instance.step), 1)
         return instance.revision == newest
 
+    def paths(self, iteration: int, item: str | None) -> tuple[Branch | None, ...]:
+        """The open branches of ``item`` in an iteration; for no item, the one path outside."""
+        if item is None:
+            return (None,)
+        return tuple(Branch(item, name) for name in self.branches.get((iteration, item), {}))
+
     def home(self, plan: Plan, step: str, iteration: int) -> int:
         """The iteration whose ``step`` is built on in ``iteration``.
 
@@ -137,19 +143,20 @@ class State:
         return iteration if iteration == 1 or step in plan.body else 1
 
     def artifact(
-        self, plan: Plan, name: str, iteration: int, branch: str | None = None
+        self, plan: Plan, name: str, iteration: int, branch: Branch | None = None
     ) -> Artifact | None:
         """The committed artifact that a step of this iteration and branch sees.
 
-        The branch's own, else this iteration's, else that of the first iteration when its
-        producer runs once only; always of the newest revision. ``None`` when it is not
-        committed. ``KeyError`` when no phase of the plan leaves it.
+        The branch's own (never that of another fan-out), else this iteration's, else that of
+        the first iteration when its producer runs once only; always of the newest revision.
+        ``None`` when it is not committed. ``KeyError`` when no phase of the plan leaves it.
         """
         producer = plan.producer(name)
-        if producer.branch and branch is None:
+        own = branch.name if branch and branch.item == producer.branch else None
+        if producer.branch and own is None:
             return None
         home = self.home(plan, producer.id, iteration)
-        node = self.node(self.current(producer.id, home, branch if producer.branch else None))
+        node = self.node(self.current(producer.id, home, own))
         if node is None or not node.completed:
             return None
         return next(artifact for artifact in node.artifacts if artifact.name == name)
@@ -158,9 +165,9 @@ class State:
         """The committed artifacts that a gate shows: one each, or one per branch that has it."""
         found: list[Artifact] = []
         for name in plan.gate(gate.step).shows:
-            home = self.home(plan, plan.producer(name).id, gate.iteration)
-            branches = self.branches.get(home, {}) if plan.producer(name).branch else {None: ""}
-            for branch in branches:
+            producer = plan.producer(name)
+            home = self.home(plan, producer.id, gate.iteration)
+            for branch in self.paths(home, producer.branch):
                 artifact = self.artifact(plan, name, gate.iteration, branch)
                 if artifact is not None:
                     found.append(artifact)

@@ -186,7 +186,7 @@ class Small:
         if iteration == 1:
             self.play("it01_baseline", {"baseline": self.baseline()})
         self.play(f"it{iteration:02d}_propose", {"proposals": ITEMS})
-        assert self.state.branches[iteration]
+        assert self.state.branches[iteration, "proposal"]
 
     def baseline(self) -> dict[str, Any]:
         folder = self.run.folder / "it01/baseline/work"

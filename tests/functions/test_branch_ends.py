@@ -11,7 +11,7 @@ from function_runs import PATCH, plan_of, small
 from eop.core.errors import EopError
 from eop.functions.branches import REJECTED, branch_end
 from eop.functions.results import candidates, references
-from eop.runtime.node import Outcome
+from eop.runtime.node import Branch, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def begun(root: Path) -> Small:
 
 
 def end(run: Small, branch: str = "p01") -> tuple[str, str, bool]:
-    found = branch_end(run.project, run.state, 1, branch)
+    found = branch_end(run.project, run.state, 1, Branch("proposal", branch))
     return found.outcome, found.reason, found.metrics is not None
 
 

@@ -66,7 +66,7 @@ def opened(run: Small) -> list[dict[str, Any]]:
     items = listed(run)
     run.play("it01_baseline", {"baseline": run.baseline()})
     run.play("it01_propose", {"proposals": items})
-    assert len(run.state.branches[1]) == len(items)
+    assert len(run.state.branches[1, "proposal"]) == len(items)
     return items
 
 

@@ -222,7 +222,7 @@ def test_no_proposals_open_no_branches(tmp_path: Path) -> None:
     run.do("it01_investigate")
     run.touch()
     run.do("it01_propose", text="[]")
-    assert run.touch().state.branches == {1: {}}
+    assert run.touch().state.branches == {(1, "proposal"): {}}
     assert run.enter("it01_promote").reason == "0 of 0 branches completed, 1 needed"
 
 

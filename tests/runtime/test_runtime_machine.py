@@ -158,10 +158,17 @@ class Histories(RuleBasedStateMachine):
             self.opens_so_many(data.draw(st.integers(0, 3)))
 
     def opens_so_many(self, count: int) -> None:
-        listed = self.state.artifact(self.plan, "items", self.state.iteration)
+        head = opens(self.plan, self.state)
+        assert head is not None
+        assert head.fan_out is not None
+        listed = self.state.artifact(self.plan, head.fan_out.artifact, self.state.iteration)
         assert listed is not None
-        names = dict.fromkeys(branch_names(count), "title")
-        opened = {"iteration": self.state.iteration, "branches": names, "artifact": listed.sha256}
+        opened = {
+            "iteration": self.state.iteration,
+            "item": head.fan_out.item,
+            "branches": dict.fromkeys(branch_names(count), "title"),
+            "artifact": listed.sha256,
+        }
         assert self.refuses("branches_opened", **opened) == (count > 2)
 
     def work(self, data: st.DataObject) -> None:
@@ -203,7 +210,8 @@ class Histories(RuleBasedStateMachine):
         if self.plan.phase(need).branch is None:
             known = state.nodes[Instance(home, need, None, revision).key]
             return known.final and known.status == "completed"
-        branches = [node.branch] if node.branch else list(state.branches[home])
+        item = self.plan.phase(need).branch
+        branches = [node.branch] if node.branch else list(state.branches[home, item])
         return all(state.nodes[Instance(home, need, b, revision).key].final for b in branches)
 
     def leave(self, data: st.DataObject) -> None:

@@ -11,7 +11,7 @@ from research_run import Run, research
 from eop.core.errors import EopError, ExitCode
 from eop.protocol.model import Join, Phase
 from eop.runtime.frontier import dependencies, enabled
-from eop.runtime.node import Instance, Outcome
+from eop.runtime.node import Branch, Instance, Outcome
 from eop.runtime.reduce import Refused
 from eop.runtime.verify import verify
 
@@ -31,7 +31,9 @@ def test_a_run_of_two_iterations_completes(tmp_path: Path) -> None:
     assert position.waiting == ()
 
     position = run.to_branches()
-    assert position.state.branches == {1: {"p01": "A wider net", "p02": "A deeper net"}}
+    assert position.state.branches == {
+        (1, "proposal"): {"p01": "A wider net", "p02": "A deeper net"}
+    }
     assert "it01_p02_analyze" in keys(position.frontier.instances)
     assert keys(position.frontier.closed_gates) == ["it01_evolve"]
 
@@ -226,12 +228,16 @@ def test_artifacts_are_looked_up_from_the_branch_outwards(tmp_path: Path) -> Non
     run.do("it01_p01_implement")
     state = run.trace.state()
 
-    def path(name: str, iteration: int, branch: str | None = None) -> str | None:
-        found = state.artifact(run.plan, name, iteration, branch)
+    def path(
+        name: str, iteration: int, branch: str | None = None, item: str = "proposal"
+    ) -> str | None:
+        at = Branch(item, branch) if branch else None
+        found = state.artifact(run.plan, name, iteration, at)
         return found.path.removeprefix("runs/r1/") if found else None
 
     assert path("implement_text", 1, "p01") == "it01/p01/implement/artifacts/implement.md"
     assert path("implement_text", 1, "p02") is None
+    assert path("implement_text", 1, "p01", item="other") is None
     assert path("implement_text", 1) is None
     assert path("proposals", 1, "p01") == "it01/propose/artifacts/proposals.json"
     assert path("proposals", 2) is None
@@ -259,7 +265,7 @@ def test_artifacts_are_looked_up_from_the_branch_outwards(tmp_path: Path) -> Non
         ),
         (
             "branches_opened",
-            {"iteration": 1, "branches": {"p01": "t"}, "artifact": "0" * 64},
+            {"iteration": 1, "item": "proposal", "branches": {"p01": "t"}, "artifact": "0" * 64},
             "no fan-out",
         ),
         (
@@ -291,15 +297,16 @@ def test_what_is_not_declared_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("branches", "artifact", "why"),
+    ("item", "branches", "artifact", "why"),
     [
-        ({"p01": "a", "p02": "b", "p03": "c", "p04": "d"}, None, "at most 3"),
-        ({"p01": "a", "p03": "b"}, None, "are named p01"),
-        ({"p01": "a"}, "0" * 64, "committed 'proposals'"),
+        ("proposal", {"p01": "a", "p02": "b", "p03": "c", "p04": "d"}, None, "at most 3"),
+        ("proposal", {"p01": "a", "p03": "b"}, None, "are named p01"),
+        ("proposal", {"p01": "a"}, "0" * 64, "committed 'proposals'"),
+        ("idea", {"p01": "a"}, None, "those of 'proposal', not of 'idea'"),
     ],
 )
 def test_branches_are_bounded_and_named(
-    tmp_path: Path, branches: dict[str, str], artifact: str | None, why: str
+    tmp_path: Path, item: str, branches: dict[str, str], artifact: str | None, why: str
 ) -> None:
     run = Run(tmp_path)
     run.do("it01_investigate")
@@ -312,7 +319,12 @@ def test_branches_are_bounded_and_named(
     )
     listed = run.trace.state().artifact(run.plan, "proposals", 1)
     assert listed is not None
-    data = {"iteration": 1, "branches": branches, "artifact": artifact or listed.sha256}
+    data = {
+        "iteration": 1,
+        "item": item,
+        "branches": branches,
+        "artifact": artifact or listed.sha256,
+    }
     with pytest.raises(Refused, match=why):
         run.trace.append("branches_opened", data)
 
