@@ -55,7 +55,6 @@ CODES = MappingProxyType(
         "EOP405": "more than one loop",
         "EOP406": "the next turn of the loop would not wait for a step",
         "EOP407": "a rejection would leave the loop",
-        "EOP408": "more than one fan-out",
         "EOP409": "a branch phase does not come after the phase that opens the branches",
         "EOP410": "a step depends on a branch phase without a join",
         "EOP411": "a join that joins no branches",
@@ -65,6 +64,9 @@ CODES = MappingProxyType(
         "EOP415": "a join that can never fire",
         "EOP416": "a function lacks what it works on",
         "EOP417": "a phase below a gate would start at once",
+        "EOP430": "two fan-outs open branches of one item",
+        "EOP431": "a fan-out inside a branch",
+        "EOP432": "a fan-out that is partly inside the loop",
         # budgets, tools, artifacts
         "EOP501": "a phase's budget does not fit into the run's",
         "EOP502": "a product cannot enforce a tool allow-list",

@@ -79,15 +79,23 @@ class Draft:
         )
 
     @property
-    def fan_out(self) -> Placed[Phase] | None:
-        """The phase that opens the branches, the first one where there are several."""
-        return next((phase for phase in self.phases if phase.value.fan_out), None)
+    def heads(self) -> dict[str, Placed[Phase]]:
+        """The phase that opens the branches of each item, the first one where there are several."""
+        opened: dict[str, Placed[Phase]] = {}
+        for phase in self.phases:
+            if phase.value.fan_out:
+                opened.setdefault(phase.value.fan_out.item, phase)
+        return opened
 
-    @property
-    def most_branches(self) -> int | None:
-        """The bound of the fan-out; ``None`` without one, or when it could not be read."""
-        fan_out = self.fan_out.value.fan_out if self.fan_out else None
+    def most_branches(self, item: str | None) -> int | None:
+        """The bound of an item's fan-out; ``None`` without one, or when it could not be read."""
+        head = self.heads.get(item) if item else None
+        fan_out = head.value.fan_out if head else None
         return (fan_out.max or None) if fan_out else None
+
+    def branch_of(self, step: str) -> str | None:
+        """The item whose branches a phase runs in; ``None`` outside of branches."""
+        return next((phase.value.branch for phase in self.phases if phase.value.id == step), None)
 
     @property
     def budget(self) -> Budget:

@@ -30,7 +30,10 @@ def step(name: str, line: int, budget: Budget, **more: Any) -> Phase:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Two trunk phases, maybe gates, a fan-out of two phases, a join, maybe a loop."""
+    """Two trunk phases, maybe gates, a fan-out of two phases, a join, maybe a loop.
+
+    Beside that fan-out, or after its join, there may be a second one over the same list.
+    """
     budgets = st.builds(
         Budget, actions=st.integers(0, 6), wall_s=st.integers(0, 6), attempts=st.integers(1, 2)
     )
@@ -61,15 +64,24 @@ def plans(draw: st.DrawFn) -> Plan:
         ),
         step("join", 6, draw(budgets), join=Join("judge", draw(st.integers(0, 2)))),
     )
+    ends = ["join"]
+    if draw(st.booleans()):
+        after = draw(st.sampled_from([("two",), ("join",)]))
+        fan_out = FanOut("draft", "items", draw(st.integers(1, 2)))
+        phases += (
+            step("sketch", 6, draw(budgets), needs=after, branch="draft", fan_out=fan_out),
+            step("gather", 6, draw(budgets), join=Join("sketch", draw(st.integers(0, 1)))),
+        )
+        ends.append("gather")
     gates = []
     if first_gate:
         goto = draw(back)
         # Only what comes before a gate can be gone back to.
         gates.append(Gate("ask", 3, ("two",), ("items",), _before(goto, ordered)))
     if last_gate:
-        gates.append(Gate("end", 7, ("join",), (), _before(draw(back), ordered)))
+        gates.append(Gate("end", 7, tuple(ends), (), _before(draw(back), ordered)))
     turns = draw(st.integers(0, 3))
-    after = ("end",) if last_gate else ("join",)
+    last = ("end",) if last_gate else tuple(ends)
     start = draw(st.sampled_from(["one", "two"] if ordered else ["two"]))
     if turns and any(g.on_reject.goto == "one" for g in gates):
         start = "one"
@@ -83,7 +95,7 @@ def plans(draw: st.DrawFn) -> Plan:
         budget=Budget(draw(st.integers(10, 200)), draw(st.integers(10, 200))),
         phases=phases,
         gates=tuple(gates),
-        loop=Loop("again", 9, after, start, turns) if turns else None,
+        loop=Loop("again", 9, last, start, turns) if turns else None,
     )
 
 
@@ -138,8 +150,8 @@ class Histories(RuleBasedStateMachine):
         """Some turns of the run in which everything succeeds, so that histories get far."""
         for _ in range(data.draw(st.integers(1, 3))):
             self.follow(data)
-            if opens(self.plan, self.state):
-                self.opens_so_many(2)
+            if head := opens(self.plan, self.state):
+                self.opens_so_many(head.fan_out.max if head.fan_out else 0)
             elif self.asking():
                 self.answer(data)
             elif self.open_nodes():
@@ -169,7 +181,7 @@ class Histories(RuleBasedStateMachine):
             "branches": dict.fromkeys(branch_names(count), "title"),
             "artifact": listed.sha256,
         }
-        assert self.refuses("branches_opened", **opened) == (count > 2)
+        assert self.refuses("branches_opened", **opened) == (count > head.fan_out.max)
 
     def work(self, data: st.DataObject) -> None:
         """What a job does: try a node of the frontier."""
@@ -279,7 +291,8 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def everything_is_bounded(self) -> None:
         assert self.state.iteration <= (self.plan.loop.max if self.plan.loop else 1)
-        assert all(len(branches) <= 2 for branches in self.state.branches.values())
+        for (_, item), branches in self.state.branches.items():
+            assert len(branches) <= self.plan.fan_out(item).max
         sent_back = sum(gate.on_reject.max for gate in self.plan.gates)
         assert all(count <= 1 + sent_back for count in self.state.revisions.values())
         for key, node in self.state.nodes.items():

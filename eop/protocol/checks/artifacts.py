@@ -95,14 +95,17 @@ def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) 
     if phase.value.id in graph.doubtful or draft.broken:
         return
     above = graph.ancestors(phase.value.id)
-    before = [other.value for other in draft.phases if other.value.id in above]
+    seen = _sees(phase.value, draft)
+    before = [p.value for p in draft.phases if p.value.id in above and p.value.branch in seen]
     if signature.join and phase.value.join is None:
         hint = "add 'join: {of: ..., wait: all, at_least: 0}'"
         report.error("EOP416", f"'{function}' works on joined branches", span, hint)
         return
     for needed in signature.after:
         if not any(other.function == needed for other in before):
-            message = f"'{function}' works on what '{needed}' leaves, which does not come before it"
+            elsewhere = any(other.value.function == needed for other in draft.phases)
+            why = "is in another fan-out or does not" if elsewhere else "does not"
+            message = f"'{function}' works on what '{needed}' leaves, which {why} come before it"
             report.error("EOP416", message, span, f"let it need a phase with 'function: {needed}'")
     changed = any(out.patch for other in before for out in other.outputs)
     changed = changed or any(other.function == "compose" for other in before)
@@ -115,10 +118,17 @@ def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) 
         _in_branch(phase, signature, draft, report)
 
 
+def _sees(phase: Phase, draft: Draft) -> set[str | None]:
+    """Where what a function works on may lie: outside branches, in its own, in those it joins."""
+    joined = draft.branch_of(phase.join.of) if phase.join else None
+    return {None, phase.branch, joined}
+
+
 def _in_branch(phase: Placed[Phase], signature: Signature, draft: Draft, report: Report) -> None:
     """The phase runs once per branch, opened by the items that its function works on."""
     function, items = phase.value.function, signature.items
-    head = draft.fan_out.value.fan_out if draft.fan_out else None
+    opener = draft.heads.get(phase.value.branch) if phase.value.branch else None
+    head = opener.value.fan_out if opener else None
     if not phase.value.branch:
         message = f"'{function}' works in a branch, and this phase is in none"
     elif items and head and draft.outputs_known and not _leaves(items, head.artifact, draft):

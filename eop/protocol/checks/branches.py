@@ -1,4 +1,4 @@
-"""Fan-out and fan-in: one head, members below it, and a join for whoever waits."""
+"""Fan-outs and fan-ins: one head per item, members below it, a join for whoever waits."""
 
 from __future__ import annotations
 
@@ -10,40 +10,69 @@ if TYPE_CHECKING:
     from eop.protocol.graph import Graph
     from eop.protocol.model import Phase
 
+# Step name to the item whose branches it runs in.
+_Branches = dict[str, str]
+
 
 def check_branches(draft: Draft, graph: Graph, report: Report) -> None:
-    """Check the fan-out, its members, and every edge that leaves the branches."""
-    heads = [phase for phase in draft.phases if phase.value.fan_out]
-    for extra in heads[1:]:
-        hint = f"the first one is '{heads[0].value.id}' on line {heads[0].name.line}"
-        span = extra.node.at("for_each")
-        report.error("EOP408", "a protocol opens branches at most once", span, hint)
-    branches = frozenset(phase.value.id for phase in draft.phases if phase.value.branch)
-    strays = _strays(heads[0], branches, graph) if heads else frozenset()
-    for phase in draft.phases:
-        name = phase.value.id
-        if heads and name in strays and not strays & set(graph.requires[name]):
-            opener = heads[0].value.id
-            message = f"'{name}' runs once per '{phase.value.branch}' but not after '{opener}'"
-            hint = f"add '{opener}', or a phase after it, to its needs"
-            report.error("EOP409", message, phase.node.at("for_each"), hint)
+    """Check every fan-out, its members, and every edge that leaves its branches."""
+    heads = draft.heads
+    _one_head_each(draft, report)
+    branches = {p.value.id: p.value.branch for p in draft.phases if p.value.branch}
+    strays: set[str] = set()
+    for item, head in heads.items():
+        members = {name for name, of in branches.items() if of == item}
+        found = members - graph.doubtful - graph.below([head.value.id])
+        strays |= found
+        _outside(head, found, draft, graph, report)
+        _loop(head, members, draft, graph, report)
     _edges(draft, branches, report)
     _can_fire(draft, report)
     if not strays:
         _joined(draft, branches, graph, report)
 
 
-def _strays(head: Placed[Phase], branches: frozenset[str], graph: Graph) -> frozenset[str]:
-    """Branch phases that could run before their branch is opened."""
-    opener = head.value.id
-    return branches - graph.doubtful - graph.below([opener])
-
-
-def _edges(draft: Draft, branches: frozenset[str], report: Report) -> None:
-    """Only branch phases and joins may depend on branch phases."""
+def _one_head_each(draft: Draft, report: Report) -> None:
     for phase in draft.phases:
-        if not phase.value.branch:
-            _crossing(phase, "needs", phase.value.needs, branches, report)
+        opened = phase.value.fan_out
+        first = draft.heads[opened.item] if opened else phase
+        if opened and first is not phase:
+            message = f"the branches of '{opened.item}' are opened by '{first.value.id}' already"
+            hint = f"'{first.value.id}' is on line {first.name.line}; give this item another name"
+            report.error("EOP430", message, phase.node.at("for_each"), hint)
+
+
+def _outside(
+    head: Placed[Phase], strays: set[str], draft: Draft, graph: Graph, report: Report
+) -> None:
+    """Members that could run before their branch is opened."""
+    opener = head.value.id
+    for phase in draft.phases:
+        name = phase.value.id
+        if name in strays and not strays & set(graph.requires[name]):
+            message = f"'{name}' runs once per '{phase.value.branch}' but not after '{opener}'"
+            hint = f"add '{opener}', or a phase after it, to its needs"
+            report.error("EOP409", message, phase.node.at("for_each"), hint)
+
+
+def _loop(
+    head: Placed[Phase], members: set[str], draft: Draft, graph: Graph, report: Report
+) -> None:
+    """A turn of the loop runs all phases of a branch or none: others would wait for ever."""
+    for loop in draft.loops:
+        body = graph.below([loop.value.goto])
+        inside = members & body
+        if inside and head.value.id not in body and not graph.doubtful & members:
+            first = next(name for name in graph.requires if name in inside)
+            message = f"the loop runs '{first}' again, but not '{head.value.id}', which opens it"
+            hint = f"let the loop go back to a step before '{head.value.id}'"
+            report.error("EOP432", message, loop.node.at("goto"), hint)
+
+
+def _edges(draft: Draft, branches: _Branches, report: Report) -> None:
+    """Only phases of the same fan-out, and joins, may depend on branch phases."""
+    for phase in draft.phases:
+        _crossing(phase, "needs", phase.value.needs, branches, report)
     for gate in draft.gates:
         _crossing(gate, "after", gate.value.after, branches, report)
     for loop in draft.loops:
@@ -62,26 +91,40 @@ def _edges(draft: Draft, branches: frozenset[str], report: Report) -> None:
 
 
 def _crossing(
-    step: Placed[Any], key: str, words: tuple[str, ...], branches: frozenset[str], report: Report
+    step: Placed[Any], key: str, words: tuple[str, ...], branches: _Branches, report: Report
 ) -> None:
-    for word in words:
-        if word in branches:
-            message = f"'{step.value.id}' is not in a branch and cannot wait for '{word}', which is"
-            hint = "let a phase with 'join: {of: ..., wait: all}' collect the branches first"
+    name = step.value.id
+    own = branches.get(name)
+    for index, word in enumerate(words):
+        other = branches.get(word)
+        if other is None or other == own:
+            continue
+        span = step.node.at(key, index)
+        hint = "let a phase with 'join: {of: ..., wait: all}' collect the branches first"
+        if own is None:
+            message = f"'{name}' is not in a branch and cannot wait for '{word}', which is"
             report.error("EOP410", message, step.node.at(key), hint)
+        elif step.value.fan_out:
+            message = f"'{name}' would open branches inside a branch: '{word}' runs per '{other}'"
+            report.error("EOP431", message, span, hint)
+        else:
+            message = f"'{name}' runs per '{own}' and cannot wait for '{word}', run per '{other}'"
+            report.error("EOP410", message, span, hint)
 
 
 def _can_fire(draft: Draft, report: Report) -> None:
-    most = draft.most_branches
     for phase in draft.phases:
-        least = phase.value.join.at_least if phase.value.join else 0
-        if most is not None and least > most:
-            message = f"at_least {least} can never be met: there are at most {most} branches"
+        join = phase.value.join
+        most = draft.most_branches(draft.branch_of(join.of)) if join else None
+        if join and most is not None and join.at_least > most:
+            message = (
+                f"at_least {join.at_least} can never be met: there are at most {most} branches"
+            )
             span = phase.node.at("join", "at_least")
             report.error("EOP415", message, span, f"write at most {most}")
 
 
-def _joined(draft: Draft, branches: frozenset[str], graph: Graph, report: Report) -> None:
+def _joined(draft: Draft, branches: _Branches, graph: Graph, report: Report) -> None:
     """Every branch phase must be waited for: a join says what failed branches do."""
     if draft.broken or any(phase.doubtful for phase in draft.phases):
         return
@@ -89,8 +132,8 @@ def _joined(draft: Draft, branches: frozenset[str], graph: Graph, report: Report
     awaited = ends | graph.ancestors(*ends)
     for phase in draft.phases:
         name = phase.value.id
-        later = graph.below([name]) - {name}
-        if name in branches and name not in awaited and not later & branches:
+        later = {step for step in graph.below([name]) if branches.get(step) == branches.get(name)}
+        if name in branches and name not in awaited and later == {name}:
             message = f"no join waits for '{name}'"
             hint = "add a phase with 'join: {of: " + name + ", wait: all, at_least: 0}'"
             report.error("EOP412", message, phase.name, hint)

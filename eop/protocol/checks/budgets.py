@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 def check_budgets(draft: Draft, report: Report) -> None:
     """A phase's budget, times its branches, must fit into the run's."""
     run = draft.budget
-    most = draft.most_branches or 1
     for phase in draft.phases:
-        times = most if phase.value.branch else 1
+        times = draft.most_branches(phase.value.branch) or 1
         own = phase.value.budget
         for key, part, whole in (
             ("actions", own.actions, run.actions),

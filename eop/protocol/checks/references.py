@@ -41,8 +41,7 @@ class _Names:
         self.phases = [phase.value.id for phase in draft.phases]
         self.steps = [step.value.id for step in draft.steps]
         self.loops = [loop.value.id for loop in draft.loops]
-        head = draft.fan_out
-        self.items = [head.value.branch] if head and head.value.branch else []
+        self.items = list(draft.heads)
         # A head whose own for_each is damaged opens branches of a name that nobody knows.
         self.items_known = not draft.broken and not any(
             phase.doubtful and isinstance(phase.node.values.get("for_each"), Mapping)
