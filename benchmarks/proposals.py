@@ -104,6 +104,7 @@ class _History:
         self._add(
             "branches_opened",
             iteration=self.state.iteration,
+            item="proposal",
             branches={name: f"Proposal {name}" for name in names},
             artifact=listed.sha256,
         )

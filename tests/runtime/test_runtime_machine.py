@@ -28,27 +28,42 @@ def step(name: str, line: int, budget: Budget, **more: Any) -> Phase:
     return Phase(name, line, name, "", nodes=nodes, budget=budget, **more)
 
 
+BUDGETS = st.builds(
+    Budget, actions=st.integers(0, 6), wall_s=st.integers(0, 6), attempts=st.integers(1, 2)
+)
+
+
+@st.composite
+def second_fan_out(draw: st.DrawFn) -> tuple[Phase, ...]:
+    """Nothing, or branches over the same list and their join, beside the first ones or later."""
+    if not draw(st.booleans()):
+        return ()
+    after = draw(st.sampled_from([("two",), ("join",)]))
+    fan_out = FanOut("draft", "items", draw(st.integers(1, 2)))
+    return (
+        step("sketch", 6, draw(BUDGETS), needs=after, branch="draft", fan_out=fan_out),
+        step("gather", 6, draw(BUDGETS), join=Join("sketch", draw(st.integers(0, 1)))),
+    )
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Two trunk phases, maybe gates, a fan-out of two phases, a join, maybe a loop.
 
     Beside that fan-out, or after its join, there may be a second one over the same list.
     """
-    budgets = st.builds(
-        Budget, actions=st.integers(0, 6), wall_s=st.integers(0, 6), attempts=st.integers(1, 2)
-    )
     first_gate, last_gate = draw(st.booleans()), draw(st.booleans())
     back = st.builds(OnReject, st.sampled_from([None, "one", "two"]), st.integers(0, 2))
     ordered = ("one",) if draw(st.booleans()) else ()
     on_branch = draw(st.sampled_from([("completed",), ("completed", "failed"), ("failed",)]))
     functions = st.sampled_from([None, "train"])
     phases = (
-        step("one", 1, draw(budgets), function=draw(functions)),
-        step("two", 2, draw(budgets), needs=ordered, outputs=(Output("items", "items.json"),)),
+        step("one", 1, draw(BUDGETS), function=draw(functions)),
+        step("two", 2, draw(BUDGETS), needs=ordered, outputs=(Output("items", "items.json"),)),
         step(
             "make",
             4,
-            draw(budgets),
+            draw(BUDGETS),
             needs=("ask",) if first_gate else ("two",),
             branch="item",
             fan_out=FanOut("item", "items", 2),
@@ -56,23 +71,17 @@ def plans(draw: st.DrawFn) -> Plan:
         step(
             "judge",
             5,
-            draw(budgets),
+            draw(BUDGETS),
             needs=("make",),
             branch="item",
             on_branch=on_branch,
             function=draw(functions),
         ),
-        step("join", 6, draw(budgets), join=Join("judge", draw(st.integers(0, 2)))),
+        step("join", 6, draw(BUDGETS), join=Join("judge", draw(st.integers(0, 2)))),
     )
-    ends = ["join"]
-    if draw(st.booleans()):
-        after = draw(st.sampled_from([("two",), ("join",)]))
-        fan_out = FanOut("draft", "items", draw(st.integers(1, 2)))
-        phases += (
-            step("sketch", 6, draw(budgets), needs=after, branch="draft", fan_out=fan_out),
-            step("gather", 6, draw(budgets), join=Join("sketch", draw(st.integers(0, 1)))),
-        )
-        ends.append("gather")
+    second = draw(second_fan_out())
+    phases += second
+    ends = ["join", *(phase.id for phase in second if phase.join)]
     gates = []
     if first_gate:
         goto = draw(back)
