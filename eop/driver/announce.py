@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.agents.jail import Isolation, Level, detect
+from eop.runtime.answers import commands
 
 if TYPE_CHECKING:
     from eop.project.project import Project
@@ -32,10 +33,10 @@ def onward_lines(project: Project, position: Position) -> list[str]:
 
 def _gate(project: Project, gate: GateView) -> str:
     name = gate.instance.step
-    yes, no = f"touch {project.relative(gate.approve)}", f"touch {project.relative(gate.reject)}"
+    files = project.relative(gate.approve), project.relative(gate.reject)
+    yes, no = commands(name, *files, signed=gate.signed)
     how = "Text in the file is kept as the reason."
     if gate.signed:
-        yes, no = (f"eop gate {word} {name} --sign KEY" for word in ("approve", "reject"))
         how = "Only a signed answer counts; the page says how to sign by hand."
     lines = [
         f"GATE CLOSED: {name} (iteration {gate.instance.iteration})",

@@ -89,13 +89,13 @@ def _spend_tile(spend: Spend) -> tuple[str, str]:
 
 
 def _ask(gate: GateView) -> Markup:
-    commands = f"touch {gate.approve}     # yes\ntouch {gate.reject}     # no"
+    yes, no = gate.commands
     return el(
         "section",
         el("h3", f"Waiting for you: {gate.step}"),
         el("p", gate.question) if gate.question else None,
         el("p", "Read ", el("code", gate.request), ", then, in the project's folder:"),
-        el("pre", commands),
+        el("pre", f"{yes}     # yes\n{no}     # no"),
         class_="panel ask",
     )
 

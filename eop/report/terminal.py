@@ -176,11 +176,8 @@ def _print_gate(console: Console, gate: GateView) -> None:
     if gate.question:
         console.print(Text(gate.question))
     # Commands must survive copying: they are never wrapped.
-    for label, text in (
-        ("read", gate.request),
-        ("yes", f"touch {gate.approve}"),
-        ("no", f"touch {gate.reject}"),
-    ):
+    yes, no = gate.commands
+    for label, text in (("read", gate.request), ("yes", yes), ("no", no)):
         console.print(Text(f"  {label:<5}{text}"), soft_wrap=True)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import Gate
+from eop.runtime.answers import commands
 from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
 from eop.runtime.node import Instance, Outcome
 
@@ -57,6 +58,12 @@ class GateView:
     request: str
     approve: str
     reject: str
+    signed: bool = False
+
+    @property
+    def commands(self) -> tuple[str, str]:
+        """What a person types for yes and for no."""
+        return commands(self.step, self.approve, self.reject, signed=self.signed)
 
 
 @dataclass(frozen=True)
@@ -212,4 +219,5 @@ def _gate(
         request=path(REQUEST),
         approve=path(APPROVED),
         reject=path(REJECTED),
+        signed=state.signers is not None,
     )

@@ -39,6 +39,13 @@ class GateView:
     problems: tuple[str, ...] = ()
 
 
+def commands(gate: str, approve: str, reject: str, *, signed: bool) -> tuple[str, str]:
+    """What a person types for yes and for no; ``approve`` and ``reject`` are the files' paths."""
+    if signed:
+        return f"eop gate approve {gate} --sign KEY", f"eop gate reject {gate} --sign KEY"
+    return f"touch {approve}", f"touch {reject}"
+
+
 class EarlyAnswerError(EopError):
     """A sentinel was there before its gate was asked; nothing has changed."""
 

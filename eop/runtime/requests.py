@@ -115,7 +115,7 @@ def _before(state: State, gate: Instance) -> Iterator[Instance]:
 def _history(root: Path, plan: Plan, state: State, gate: Instance) -> Iterator[str]:
     for (iteration, step), reason in state.feedback.items():
         if iteration == gate.iteration and gate.step in plan.descendants(step):
-            said = _quoted(reason[:_REASON_CHARACTERS]) if reason else "No reason was given."
+            said = quoted(reason[:_REASON_CHARACTERS]) if reason else "No reason was given."
             yield f"## Why the run went back to {step}"
             yield said
     found = earlier(state, gate)
@@ -149,7 +149,7 @@ def _change(root: Path, before: Artifact | None, after: Artifact | None) -> str:
     old, new = _comparable(root, before), _comparable(root, after)
     if old is None or new is None:
         return f"{head} The two are not compared here: not small texts, or no longer as shown."
-    return f"{head}\n\n{_quoted(chr(10).join(changes(old, new)))}"
+    return f"{head}\n\n{quoted(chr(10).join(changes(old, new)))}"
 
 
 def _comparable(root: Path, artifact: Artifact) -> str | None:
@@ -189,11 +189,11 @@ def _shown_text(artifact: Artifact, excerpt: str | None) -> str:
     head = (
         f"### {artifact.name}\n\n`{artifact.path}`, {artifact.size} bytes, sha256 {artifact.sha256}"
     )
-    body = "Not shown here: open the file." if excerpt is None else _quoted(excerpt)
+    body = "Not shown here: open the file." if excerpt is None else quoted(excerpt)
     return f"{head}\n\n{body}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A block of text that others wrote."""
     seen = visible(text)
     replaced = seen.count("\ufffd") - text.count("\ufffd")

@@ -69,7 +69,8 @@ class Signers:
                 if judged.returncode == 0:
                     return name
                 found = judged
-        raise UnsignedError(_last_line(found.stderr) or "no principal matched")
+            why = _last_line(found.stderr).replace(f"{folder}/", "")
+        raise UnsignedError(why)
 
 
 def pinned(root: Path, state: State) -> Signers | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from function_runs import config, plan_of
 
+from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
 from eop.driver.start import open_run
@@ -110,3 +111,29 @@ def test_a_run_of_another_version_is_an_error_not_a_traceback(tmp_path: Path) ->
     path.write_text(json.dumps(facts))
     with pytest.raises(EopError, match="EOP613"):
         Project.of_run(tmp_path, "r1")
+
+
+def test_who_may_sign_is_fixed_when_the_run_begins(tmp_path: Path) -> None:
+    chosen = {"signers": "config/allowed_signers"}
+    signers = tmp_path / "config/allowed_signers"
+    with pytest.raises(EopError, match="EOP614"):
+        open_run(project(tmp_path, **chosen))
+    write_text(signers, "# nobody yet\n")
+    with pytest.raises(EopError, match="it names nobody"):
+        open_run(project(tmp_path, **chosen))
+    assert not (tmp_path / "runs").exists()
+    line = "alice ssh-ed25519 AAAA\n"
+    write_text(signers, line)
+    begun = project(tmp_path, **chosen)
+    assert open_run(begun).state().signers == file_digest(signers)
+    assert (begun.run_dir / "base/allowed_signers").read_text() == line
+    write_text(signers, line + "mallory ssh-ed25519 BBBB\n")
+    with pytest.raises(EopError, match="EOP715"):
+        open_run(project(tmp_path, **chosen))
+    signers.unlink()
+    with pytest.raises(EopError, match="EOP614"):
+        open_run(project(tmp_path, **chosen))
+    with pytest.raises(EopError, match="EOP711"):
+        open_run(project(tmp_path))
+    write_text(signers, line)
+    assert len(open_run(project(tmp_path, **chosen)).events()) == 1

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from eop.core.files import write_json
+from eop.core.files import write_bytes, write_json
 from eop.protocol.model import (
     Budget,
     FanOut,
@@ -21,10 +21,13 @@ from eop.protocol.model import (
 from eop.runtime.advance import Position, advance
 from eop.runtime.lifecycle import Entered, enter, leave
 from eop.runtime.node import Instance, NodeResult, Outcome, Usage
+from eop.runtime.signatures import SIGNERS_COPY
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from eop.runtime.signatures import Signers
 
 PROPOSALS = [{"id": "wide", "title": "A wider net"}, {"id": "deep", "title": "A deeper net"}]
 
@@ -106,12 +109,16 @@ class Run:
     root: Path
     plan: Plan = field(default_factory=research)
     name: str = "r1"
+    signers: Signers | None = None
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.folder / "trace", self.plan)
         if not self.trace.events():
             write_json(self.folder / "plan.json", self.plan.to_json())
             facts = {"run": self.name, "plan": self.plan.digest}
+            if self.signers is not None:
+                write_bytes(self.folder / SIGNERS_COPY, self.signers.content)
+                facts["signers"] = self.signers.digest
             self.trace.append("run_started", {**facts, "config": "c", "snapshot": "s"})
 
     @property
