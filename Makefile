@@ -1,10 +1,10 @@
-# setup · demo · data · test · lint · bench
+# setup · demo · data · test · lint · bench · event-schema
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test lint bench clean-demo
+.PHONY: setup demo data test lint bench event-schema clean-demo
 
 setup: $(STAMP)
 
@@ -37,3 +37,7 @@ test: lint
 # make bench ARGS="--peer rectools"
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# After a change of eop/runtime/events.py
+event-schema: setup
+	$(BIN)/python -c "import json, yaml; from eop.runtime.events import event_schema; print(yaml.safe_dump(json.loads(json.dumps(event_schema())), sort_keys=False), end='')" > config/schemas/event.schema.yaml

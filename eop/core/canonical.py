@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK = 1 << 20
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def canonical_json(value: Any) -> bytes:
     """``value`` as UTF-8 JSON with sorted keys and no spaces; NaN and infinity are refused."""
-    text = json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return text.encode()
+    return _ENCODER.encode(value).encode()
 
 
 def digest(value: Any) -> str:

@@ -27,7 +27,7 @@ def open_run(project: Project) -> Trace:
     """
     trace = Trace(project.trace_dir, project.plan)
     signers = _signers(project)
-    if any(project.trace_dir.glob("*.json")):
+    if trace.begun:
         _must_fit(project)
         _must_be_the_begun(project, trace)
         _must_be_whole(project, trace.state())

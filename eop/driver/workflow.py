@@ -128,9 +128,13 @@ def lock_project(root: Path) -> IO[str]:
 
 
 def advance_and_compile(project: Project) -> Position:
-    """Turn what people and jobs left into events, then write the rules of the new frontier."""
+    """Turn what people and jobs left into events, then write the rules of the new frontier.
+
+    The events of iterations that are over are packed.
+    """
     trace = open_run(project)
     position = advance(project.root, project.run, project.plan, trace)
+    trace.compact()
     compiled = compile_run(project, position.state, position.frontier)
     for path, text in compiled.files.items():
         write_if_changed(path, text)

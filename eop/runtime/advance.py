@@ -12,6 +12,7 @@ from eop.runtime.due import due, opens
 from eop.runtime.frontier import Frontier, frontier
 from eop.runtime.node import Instance
 from eop.runtime.reduce import Refused
+from eop.runtime.witnesses import remember
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,7 @@ def advance(root: Path, run: str, plan: Plan, trace: Trace) -> Position:
             if newer.seq == state.seq:
                 raise
             state = newer
+    remember(root / "runs" / run, state)
     asked = () if state.ended else waiting(root, plan, state)
     return Position(state, frontier(plan, state), asked, state.ended)
 

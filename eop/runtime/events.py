@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
-from eop.core.canonical import digest
+from eop.core.canonical import canonical_json, digest
 from eop.runtime.node import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 # What the first event of a trace names as its predecessor.
 GENESIS = "0" * 64
 
 END_REASONS = ("completed", "rejected", "failed", "budget_exhausted")
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_GATE_DIGEST = re.compile(r"[0-9a-f]{16}")
-_Check = Callable[[Any], bool]
+EVENT_SCHEMA = "event/1"
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Event:
     host: str
 
     def to_json(self) -> dict[str, Any]:
-        """The six fields as plain JSON data."""
+        """The six fields and the version of their form, as plain JSON data."""
         return {
+            "schema": EVENT_SCHEMA,
             "seq": self.seq,
             "type": self.type,
             "data": dict(self.data),
@@ -51,13 +54,18 @@ class Event:
     @classmethod
     def from_json(cls, value: Any) -> Event:
         """The inverse of ``to_json``; ``ValueError`` says what is wrong with any other value."""
-        names = {"seq": int, "type": str, "data": dict, "prev": str, "time": str, "host": str}
-        if not isinstance(value, dict) or set(value) != set(names):
-            raise ValueError(f"an event has exactly the keys {', '.join(names)}")
-        for name, kind in names.items():
-            if not isinstance(value[name], kind) or isinstance(value[name], bool):
+        if not isinstance(value, dict):
+            raise ValueError("not an event")
+        fields = dict(value)
+        version = fields.pop("schema", None)
+        if version != EVENT_SCHEMA:
+            raise ValueError(f"its schema is {version!r}, this version knows {EVENT_SCHEMA!r} only")
+        if fields.keys() != _FIELDS.keys():
+            raise ValueError(f"an event has exactly the keys schema, {', '.join(_FIELDS)}")
+        for name, kind in _FIELDS.items():
+            if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
                 raise ValueError(f"'{name}' is not of type {kind.__name__}")
-        return cls(**value)
+        return cls(**fields)
 
     @cached_property
     def problems(self) -> tuple[str, ...]:
@@ -66,93 +74,149 @@ class Event:
 
     @cached_property
     def digest(self) -> str:
-        """Hex sha256 of the canonical JSON of the six fields."""
+        """Hex sha256 of the canonical JSON of ``to_json``."""
         return digest(self.to_json())
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
+_FIELDS = {"seq": int, "type": str, "data": dict, "prev": str, "time": str, "host": str}
+# Follows the digest among the sorted keys. No text can hold it: there, a quote is escaped.
+_AFTER_DIGEST = b',"host":'
 
 
-def _name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+def encode(event: Event) -> bytes:
+    """An event's file: canonical JSON of its fields and of its own digest."""
+    return _with_digest(canonical_json(event.to_json()), event.digest)
 
 
-def _sha256(value: Any) -> bool:
-    return isinstance(value, str) and _SHA256.fullmatch(value) is not None
+def decode(content: bytes) -> Event:
+    """The inverse of ``encode``; ``ValueError`` when one byte differs from what was written."""
+    value = json.loads(content)
+    own = value.pop("digest", None) if isinstance(value, dict) else None
+    event = Event.from_json(value)
+    fields = canonical_json(value)
+    found = sha256(fields).hexdigest()
+    if own != found or content != _with_digest(fields, found):
+        raise ValueError("it was edited: its content does not have its digest")
+    if event.problems:
+        raise ValueError("; ".join(event.problems))
+    vars(event)["digest"] = found
+    return event
 
 
-def _gate_digest(value: Any) -> bool:
-    return isinstance(value, str) and _GATE_DIGEST.fullmatch(value) is not None
+def _with_digest(fields: bytes, digest_: str) -> bytes:
+    at = fields.rindex(_AFTER_DIGEST)
+    return b'%b,"digest":"%b"%b' % (fields[:at], digest_.encode(), fields[at:])
 
 
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What a value must be: ``holds`` judges one, ``schema`` says the same in JSON Schema."""
+
+    holds: Callable[[Any], bool]
+    schema: Mapping[str, Any]
 
 
-def _turn(value: Any) -> bool:
-    return _count(value) and value >= 1
+def _matching(pattern: str) -> Check:
+    compiled = re.compile(pattern)
+
+    def holds(value: Any) -> bool:
+        return isinstance(value, str) and compiled.fullmatch(value) is not None
+
+    return Check(holds, {"type": "string", "pattern": pattern})
 
 
-def _seconds(value: Any) -> bool:
+def _whole(least: int) -> Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+    return Check(holds, {"type": "integer", "minimum": least})
+
+
+def _is_amount(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and value >= 0
 
 
-def _titles(value: Any) -> bool:
-    return isinstance(value, dict) and all(_name(k) and _name(v) for k, v in value.items())
+def _is_titles(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _name.holds(k) and _name.holds(v) for k, v in value.items()
+    )
 
 
-def _one_of(*words: str) -> _Check:
-    return lambda value: value in words
+def _one_of(*words: str) -> Check:
+    return Check(lambda value: value in words, {"enum": list(words)})
 
 
-def _optional(check: _Check) -> _Check:
-    return lambda value: value is None or check(value)
+def _optional(check: Check) -> Check:
+    schema = {"anyOf": [{"type": "null"}, check.schema]}
+    return Check(lambda value: value is None or check.holds(value), schema)
 
 
-def _record(shape: Mapping[str, _Check]) -> _Check:
-    return lambda value: isinstance(value, dict) and _fits(value, shape)
+def _record(shape: Mapping[str, Check]) -> Check:
+    return Check(lambda value: isinstance(value, dict) and _fits(value, shape), _object(shape))
 
 
-def _list_of(check: _Check) -> _Check:
-    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+def _object(shape: Mapping[str, Check], may: Mapping[str, Check] | None = None) -> dict[str, Any]:
+    known = {**shape, **(may or {})}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(shape),
+        "properties": {key: check.schema for key, check in known.items()},
+    }
 
 
-def _inside(value: Any) -> bool:
-    """A path that stays below the root that it is relative to."""
-    return _name(value) and not value.startswith("/") and ".." not in value.split("/")
+def _list_of(check: Check) -> Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, list) and all(check.holds(item) for item in value)
+
+    return Check(holds, {"type": "array", "items": check.schema})
 
 
-def _fits(data: Mapping[str, Any], shape: Mapping[str, _Check]) -> bool:
+def _fits(data: Mapping[str, Any], shape: Mapping[str, Check]) -> bool:
     if data.keys() != shape.keys():
         return False
-    for key, check in shape.items():  # noqa: SIM110 - every event of a fold passes here
-        if not check(data[key]):
+    for key, check in shape.items():  # noqa: SIM110 - every event that is read passes here
+        if not check.holds(data[key]):
             return False
     return True
 
 
 def _mismatches(
-    data: Mapping[str, Any], shape: Mapping[str, _Check], may: Mapping[str, _Check] | None = None
+    data: Mapping[str, Any], shape: Mapping[str, Check], may: Mapping[str, Check]
 ) -> list[str]:
     if _fits(data, shape):
         return []
-    known = {**shape, **(may or {})}
+    known = {**shape, **may}
     missing = [f"'{key}' is missing" for key in shape if key not in data]
     unknown = [f"unknown key '{key}'" for key in data if key not in known]
     wrong = [
         f"'{key}' may not be {data[key]!r}"
         for key, check in known.items()
-        if key in data and not check(data[key])
+        if key in data and not check.holds(data[key])
     ]
     return missing + unknown + wrong
 
 
+_text = Check(lambda value: isinstance(value, str), {"type": "string"})
+_name = Check(
+    lambda value: isinstance(value, str) and bool(value), {"type": "string", "minLength": 1}
+)
+_sha256 = _matching("^[0-9a-f]{64}$")
+_gate_digest = _matching("^[0-9a-f]{16}$")
+# A path that stays below the root that it is relative to.
+_inside = _matching(r"^(?!/)(?!([^/]*/)*\.\.(/|$))[\s\S]+$")
+_count = _whole(0)
+_turn = _whole(1)
+_seconds = Check(_is_amount, {"type": "number", "minimum": 0})
+_titles = Check(
+    _is_titles,
+    {"type": "object", "propertyNames": _name.schema, "additionalProperties": _name.schema},
+)
 _LEFT = _one_of(*(outcome.value for outcome in Outcome if outcome is not Outcome.SKIPPED))
 _ARTIFACT = _record({"name": _name, "path": _inside, "sha256": _sha256, "size": _count})
 
-SHAPES: dict[str, dict[str, _Check]] = {
+SHAPES: dict[str, dict[str, Check]] = {
     "run_started": {"run": _name, "plan": _sha256, "config": _name, "snapshot": _name},
     "node_entered": {
         "node": _name,
@@ -183,7 +247,7 @@ SHAPES: dict[str, dict[str, _Check]] = {
 }
 
 # What an event may carry besides. A run that names signers takes signed answers only.
-OPTIONAL: dict[str, dict[str, _Check]] = {
+OPTIONAL: dict[str, dict[str, Check]] = {
     "run_started": {"signers": _sha256},
     "gate_approved": {"signature": _name},
     "gate_rejected": {"signature": _name},
@@ -195,4 +259,38 @@ def problems(kind: str, data: Mapping[str, Any]) -> list[str]:
     shape = SHAPES.get(kind)
     if shape is None:
         return [f"unknown event type '{kind}'"]
-    return _mismatches(data, shape, OPTIONAL.get(kind))
+    return _mismatches(data, shape, OPTIONAL.get(kind, {}))
+
+
+def event_schema() -> dict[str, Any]:
+    """The JSON Schema of an event's file: ``SHAPES`` and ``OPTIONAL`` for programs of others."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Event of a run",
+        "description": (
+            "An event of a trace: a file of its own, or a line of a pack. `prev` is the digest of "
+            "the event before, `digest` the sha256 of the canonical JSON of all other keys. `time` "
+            "and `host` are for people."
+        ),
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in SHAPES],
+        "$defs": {kind: _event_of(kind) for kind in SHAPES},
+    }
+
+
+def _event_of(kind: str) -> dict[str, Any]:
+    properties = {
+        "schema": {"const": EVENT_SCHEMA},
+        "seq": _turn.schema,
+        "type": {"const": kind},
+        "data": _object(SHAPES[kind], OPTIONAL.get(kind)),
+        "prev": _sha256.schema,
+        "digest": _sha256.schema,
+        "time": _text.schema,
+        "host": _text.schema,
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }

@@ -1,31 +1,26 @@
-"""The trace: one file per event, appended by compare-and-swap, read as a chain."""
+"""The trace: events appended by compare-and-swap, read as a chain, packed when they are history."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import re
 import socket
-import tempfile
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from eop.core.canonical import canonical_json
 from eop.core.errors import EopError, ExitCode, Where
-from eop.runtime.events import GENESIS, Event
+from eop.runtime.events import GENESIS, Event, decode, encode
 from eop.runtime.reduce import Refused, reduce
+from eop.runtime.trace_files import EventFiles, Listing, Pack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from eop.protocol.model import Plan
     from eop.runtime.state import State
 
-_NAME = re.compile(r"(\d{8})\.json")
 _TRIES = 400
 _PAUSE_S = 0.05
 
@@ -41,6 +36,7 @@ class Trace:
     def __init__(self, directory: Path, plan: Plan) -> None:
         self.directory = directory
         self.plan = plan
+        self._files = EventFiles(directory)
         self._events: list[Event] = []
         self._state: State | None = None
 
@@ -48,6 +44,11 @@ class Trace:
     def root(self) -> Path:
         """The project's root, to which the paths of artifacts are relative."""
         return self.directory.absolute().parents[2]
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is any event, sound or not."""
+        return self._files.listing().last > 0
 
     def events(self) -> tuple[Event, ...]:
         """All events so far, in order."""
@@ -77,7 +78,7 @@ class Trace:
             self._catch_up()
             event = self._next(kind, data)
             after = reduce(self.plan, self._state, event)
-            if self._publish(event):
+            if self._files.publish(event.seq, encode(event)):
                 self._events.append(event)
                 self._state = after
                 return after
@@ -90,6 +91,18 @@ class Trace:
             exit_code=ExitCode.LOCKED,
         )
 
+    def compact(self) -> None:
+        """Pack the events of every finished iteration into one file each.
+
+        For any process at any time, beside writers and readers: the events stay as they are.
+        EOP731 when a pack of other content is there.
+        """
+        events = self.events()
+        for pack in finished(events):
+            contents = [encode(event) for event in events[pack.first - 1 : pack.last]]
+            if not self._files.pack(pack, contents):
+                raise self._broken(pack.name, "its events are not those that were read")
+
     def _next(self, kind: str, data: Mapping[str, Any]) -> Event:
         return Event(
             seq=len(self._events) + 1,
@@ -100,96 +113,71 @@ class Trace:
             host=socket.gethostname(),
         )
 
-    def _path(self, seq: int) -> Path:
-        return self.directory / f"{seq:08d}.json"
-
-    def _publish(self, event: Event) -> bool:
-        """Give a finished, synced file the event's name; say whether the name was still free."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".event.", suffix=".tmp", dir=self.directory)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(encode(event))
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.chmod(0o444)
-            with suppress(FileExistsError):
-                os.link(temporary, self._path(event.seq))
-            # A network file system may answer "exists" to a repeated request that had succeeded:
-            # the link count tells.
-            won = temporary.stat().st_nlink == 2
-        finally:
-            temporary.unlink(missing_ok=True)
-        if won:
-            self._sync_directory()
-        return won
-
-    def _sync_directory(self) -> None:
-        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
     def _catch_up(self) -> None:
-        """Fold the files that came since the last call."""
-        while self._fold_next():
-            pass
-        last = self._last_number()
-        # Events may have come while the directory was listed; a gap is there to stay.
-        while len(self._events) < last:
-            if not self._fold_next():
-                raise self._broken(len(self._events) + 1, "the event is missing, later ones exist")
+        """Fold what came since the last call."""
+        suspect = None
+        while True:
+            seq = len(self._events) + 1
+            contents = self._files.read_singles(seq)
+            # Looked at after the single files were read: what is packed by now is read from there.
+            listing = self._files.listing()
+            pack = listing.pack_of(seq)
+            if pack is not None:
+                self._fold_pack(pack, seq)
+            elif contents:
+                self._fold_singles(contents[: listing.room_from(seq)])
+            elif listing.last < seq:
+                return
+            elif listing == suspect:
+                # Twice the same, so nobody was at work: a gap is there to stay.
+                raise self._missing(seq, listing)
+            else:
+                suspect = listing
 
-    def _last_number(self) -> int:
-        if not self.directory.is_dir():
-            return 0
-        matches = (_NAME.fullmatch(path.name) for path in self.directory.iterdir())
-        return max((int(match[1]) for match in matches if match), default=0)
+    def _fold_singles(self, contents: Iterable[bytes]) -> None:
+        for content in contents:
+            seq = len(self._events) + 1
+            self._fold(content, self._files.single(seq).name)
 
-    def _fold_next(self) -> bool:
+    def _fold_pack(self, pack: Pack, seq: int) -> None:
+        *lines, rest = self._files.read_pack(pack)
+        for number in range(seq, pack.last + 1):
+            place = f"{pack.name}, event {number}"
+            if number - pack.first >= len(lines):
+                raise self._broken(place, "the pack ends before or within it")
+            self._fold(lines[number - pack.first], place)
+        if rest or len(lines) > pack.last - pack.first + 1:
+            raise self._broken(f"{pack.name}, event {pack.last}", "more follows it in the pack")
+
+    def _fold(self, content: bytes, place: str) -> None:
         seq = len(self._events) + 1
-        try:
-            content = self._path(seq).read_bytes()
-        except FileNotFoundError:
-            return False
         try:
             event = decode(content)
             if event.seq != seq:
                 raise ValueError(f"it says that it is event {event.seq}")
             state = reduce(self.plan, self._state, event)
         except ValueError as error:
-            raise self._broken(seq, str(error)) from None
+            raise self._broken(place, str(error)) from None
         except Refused as error:
-            raise self._broken(seq, error.reason) from None
+            raise self._broken(place, error.reason) from None
         self._events.append(event)
         self._state = state
-        return True
 
-    def _broken(self, seq: int, why: str) -> EopError:
-        path = self._path(seq)
+    def _missing(self, seq: int, listing: Listing) -> EopError:
+        why = f"the event is missing, and event {listing.last} is there"
+        return self._broken(self._files.single(seq).name, why)
+
+    def _broken(self, place: str, why: str) -> EopError:
         return EopError(
             "EOP731",
-            f"trace is broken at {path.name}: {why}",
-            where=Where(str(path)),
+            f"trace is broken at {place}: {why}",
+            where=Where(str(self.directory / place.split(",")[0])),
             hint="events are never edited: restore the file from a copy, or start another run",
             exit_code=ExitCode.STATE,
         )
 
 
-def encode(event: Event) -> bytes:
-    """An event's file: canonical JSON of its six fields and of its own digest."""
-    return canonical_json({**event.to_json(), "digest": event.digest})
-
-
-def decode(content: bytes) -> Event:
-    """The inverse of ``encode``; ``ValueError`` when one byte differs from what was written."""
-    value = json.loads(content)
-    if not isinstance(value, dict):
-        raise ValueError("not an event")
-    own = value.pop("digest", None)
-    event = Event.from_json(value)
-    if own != event.digest or content != encode(event):
-        raise ValueError("it was edited: its content does not have its digest")
-    return event
+def finished(events: Sequence[Event]) -> list[Pack]:
+    """The rows of events that belong to finished iterations: up to each turn, and to the end."""
+    ends = [event.seq for event in events if event.type in ("loop_continued", "run_ended")]
+    return [Pack(before + 1, last) for before, last in pairwise([0, *ends])]

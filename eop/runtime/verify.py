@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError
 from eop.core.files import read_json
 from eop.protocol.model import Plan
-from eop.runtime import budgets
+from eop.runtime import budgets, witnesses
 from eop.runtime.artifacts import changed
 from eop.runtime.gates import APPROVED, REJECTED, gate_file
 from eop.runtime.lifecycle import is_final, outcome
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def verify(root: Path, run: str) -> list[str]:
     """Findings about run ``run`` of the project at ``root``, one line each; empty when it holds.
 
-    Reads ``plan.json``, the trace, the artifacts, the sentinels and the outcome files; neither
-    Snakemake nor anything that it keeps.
+    Reads ``plan.json``, the trace, ``head.json``, the artifacts, the requests, the sentinels and
+    the outcome files; neither Snakemake nor anything that it keeps.
     """
     folder = root / "runs" / run
     plan = _plan(folder / "plan.json")
@@ -38,13 +38,16 @@ def verify(root: Path, run: str) -> list[str]:
         state = trace.state()
     except EopError as error:
         return [error.message]
-    findings = [] if state.run == run else [f"the trace is that of run '{state.run}'"]
+    if state.run != run:
+        return [f"the trace is that of run '{state.run}'"]
+    lost = witnesses.cut(folder, trace.events())
     return [
-        *findings,
+        *([lost] if lost else []),
         *_artifacts(root, state),
         *_decisions(root, state),
         *budgets.overdrawn(plan, state),
         *_outcomes(folder, state),
+        *witnesses.strangers(root, state),
     ]
 
 

@@ -16,9 +16,10 @@ from research_run import Run, research
 
 from eop.core.errors import EopError, ExitCode
 from eop.protocol.model import Budget, Plan
-from eop.runtime.events import Event
+from eop.runtime.events import Event, decode, encode
 from eop.runtime.reduce import Refused, reduce
-from eop.runtime.trace import Trace, decode, encode
+from eop.runtime.trace import Trace
+from eop.runtime.trace_files import EventFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +138,7 @@ def test_a_link_answered_twice_is_won(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_append_gives_up_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path)
     monkeypatch.setattr("eop.runtime.trace._PAUSE_S", 0.0)
-    monkeypatch.setattr(Trace, "_publish", lambda self, event: False)
+    monkeypatch.setattr(EventFiles, "publish", lambda self, seq, content: False)
     with pytest.raises(EopError) as caught:
         run.enter("it01_investigate")
     assert caught.value.exit_code is ExitCode.LOCKED

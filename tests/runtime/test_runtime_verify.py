@@ -11,10 +11,9 @@ from research_run import Run, research
 
 from eop.core.files import read_json, write_json
 from eop.protocol.model import Budget
-from eop.runtime.events import GENESIS, Event
+from eop.runtime.events import GENESIS, Event, encode
 from eop.runtime.lifecycle import outcome
 from eop.runtime.node import Instance, Usage
-from eop.runtime.trace import encode
 from eop.runtime.verify import verify
 
 if TYPE_CHECKING:
@@ -103,6 +102,17 @@ def test_a_removed_tail(run: Run) -> None:
     assert findings(run) == ["it01/p01/implement/outcome.json does not say what the trace says"]
 
 
+def test_a_trace_that_ends_before_what_was_noted(run: Run) -> None:
+    run.advance()
+    last = max(run.trace.directory.glob("*.json"))
+    last.unlink()
+    number = int(last.stem)
+    assert (
+        findings(run)[0]
+        == f"the trace ends at event {number - 1}, and head.json knows event {number}"
+    )
+
+
 def test_an_edited_event(run: Run) -> None:
     path = run.trace.directory / "00000003.json"
     value = json.loads(path.read_bytes())
@@ -143,6 +153,7 @@ def test_an_approval_that_nobody_gave(tmp_path: Path) -> None:
 
 def test_an_overspent_budget(tmp_path: Path) -> None:
     run = Run(tmp_path, research(budget=Budget(actions=10)))
+    run.advance()
     run.do("it01_investigate", usage=Usage(14, 1.0))
     assert findings(run) == ["spent 14 actions, the run's budget is 10"]
 
