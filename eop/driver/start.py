@@ -10,9 +10,13 @@ from eop.core.files import dumps, read_json, write_bytes, write_if_changed, writ
 from eop.functions.trees import pin_snapshot
 from eop.runtime.signatures import SIGNERS_COPY, Signers, require_keygen
 from eop.runtime.trace import Trace
+from eop.runtime.witnesses import cut
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eop.project.project import Project
+    from eop.runtime.events import Event
     from eop.runtime.state import State
 
 
@@ -30,13 +34,13 @@ def open_run(project: Project) -> Trace:
     if trace.begun:
         _must_fit(project)
         _must_be_the_begun(project, trace)
-        _must_be_whole(project, trace.state())
+        _must_be_whole(project, trace.state(), trace.events())
         _must_be_judged_alike(project, trace.state(), signers)
         # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
         write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
     _must_be_new(project)
-    _must_be_whole(project, None)
+    _must_be_whole(project, None, ())
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
     if signers is not None:
@@ -128,8 +132,8 @@ def _must_be_the_begun(project: Project, trace: Trace) -> None:
         )
 
 
-def _must_be_whole(project: Project, state: State | None) -> None:
-    """Nothing follows the last event of a chain, so what nodes have left tells of a missing end."""
+def _must_be_whole(project: Project, state: State | None, events: Sequence[Event]) -> None:
+    """Nothing follows the last event of a chain, so what it has left tells of a missing end."""
     for depth in ("it*/*/outcome.json", "it*/p*/*/outcome.json"):
         for path in sorted(project.run_dir.glob(depth)):
             key = str(read_json(path)["node"])
@@ -143,6 +147,15 @@ def _must_be_whole(project: Project, state: State | None) -> None:
                     hint=f"restore the trace, or {_another(project)}",
                     exit_code=ExitCode.STATE,
                 )
+    lost = cut(project.run_dir, events)
+    if lost:
+        raise EopError(
+            "EOP714",
+            f"events are missing at the end of the trace: {lost}",
+            where=Where(project.relative(project.trace_dir)),
+            hint=f"restore the trace, or {_another(project)}",
+            exit_code=ExitCode.STATE,
+        )
 
 
 def _another(project: Project) -> str:

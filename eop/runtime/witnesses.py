@@ -50,7 +50,7 @@ def cut(folder: Path, events: Sequence[Event]) -> str | None:
         return f"{HEAD}: {error.message}"
     except (KeyError, TypeError, ValueError):
         return f"{HEAD} does not say which event was the last"
-    if seq > len(events):
+    if not 1 <= seq <= len(events):
         return f"the trace ends at event {len(events)}, and {HEAD} knows event {seq}"
     if events[seq - 1].digest != digest:
         return f"event {seq} is not the one that {HEAD} knows: the trace was written anew"
