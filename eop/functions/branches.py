@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.functions.artifacts import Artifacts
+from eop.runtime.joins import cut_off
 from eop.runtime.node import Branch, Outcome
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from eop.runtime.state import NodeState, State
 
 REJECTED = "rejected_by_preflight"
+CUT_OFF = "cut_off"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class BranchEnd:
     """The end of a branch, from the trace.
 
     ``outcome`` is ``completed`` or that of the first step that did not complete; a step that was
-    only skipped says nothing while another says why. ``metrics`` is the file of its ``metrics``
+    only skipped says nothing while another says why. Where none does, because the join had
+    enough without it, it is ``cut_off``. ``metrics`` is the file of its ``metrics``
     document, ``None`` when it was never judged. ``steps`` holds every step that was entered or
     skipped.
     """
@@ -54,6 +57,8 @@ def branch_end(project: Project, state: State, iteration: int, branch: Branch) -
         if "failed" not in phase.on_branch and not node.completed:
             lost.append((phase, node))
     outcome, reason = _cause(lost)
+    if outcome == Outcome.SKIPPED and _cut_off(project.plan, state, iteration, branch, lost):
+        outcome = CUT_OFF
     metrics = Artifacts(project, state).of_function("evaluate", iteration, branch)
     if outcome == Outcome.COMPLETED and metrics is None:
         outcome, reason = str(Outcome.FAILED), "it was never judged"
@@ -67,6 +72,17 @@ def _cause(lost: list[tuple[Phase, NodeState]]) -> tuple[str, str]:
     worked = [(phase, node) for phase, node in lost if node.status != Outcome.SKIPPED]
     phase, node = (worked or lost)[0]
     return _outcome(phase, node), f"{phase.id}: {node.reason}"
+
+
+def _cut_off(
+    plan: Plan,
+    state: State,
+    iteration: int,
+    branch: Branch,
+    lost: list[tuple[Phase, NodeState]],
+) -> bool:
+    nodes = (state.current(phase.id, iteration, branch.name) for phase, _ in lost)
+    return any(cut_off(plan, state, node) for node in nodes)
 
 
 def _outcome(phase: Phase, node: NodeState) -> str:

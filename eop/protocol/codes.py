@@ -67,6 +67,7 @@ CODES = MappingProxyType(
         "EOP430": "two fan-outs open branches of one item",
         "EOP431": "a fan-out inside a branch",
         "EOP432": "a fan-out that is partly inside the loop",
+        "EOP433": "a join cuts off branches that another join waits for",
         # budgets, tools, artifacts
         "EOP501": "a phase's budget does not fit into the run's",
         "EOP502": "a product cannot enforce a tool allow-list",

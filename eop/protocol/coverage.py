@@ -29,7 +29,10 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         "needs": (BOTH, "exist, acyclic; a node enters when all are done"),
         "for_each": (BOTH, "bounded, the list comes before; branches are counted when opened"),
         "on_branch": (BOTH, "known outcomes; a node of a failed branch enters only if named"),
-        "join": (BOTH, "joins branches, can fire; waits for every branch"),
+        "join": (
+            BOTH,
+            "joins branches, can fire; waits for all, or cuts off those it does not need",
+        ),
         "pattern": (BOTH, "known; routes the nodes"),
         "nodes": (BOTH, "roles complete, products known; each role runs its product"),
         "review": (BOTH, "bounded; the verdict follows by rule from the findings"),

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from eop.core.errors import did_you_mean
 from eop.protocol.diagnostics import Span
 from eop.protocol.markers import EDGES, FRONT, KINDS
-from eop.protocol.model import Budget, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Review
+from eop.protocol.model import (
+    ALL,
+    ANY,
+    Budget,
+    FanOut,
+    Gate,
+    Join,
+    Loop,
+    OnReject,
+    Output,
+    Phase,
+    Review,
+)
 from eop.protocol.shapes import mismatch, read_fields
 from eop.protocol.signatures import FUNCTIONS
 from eop.protocol.yaml_nodes import Listing, Mapping, Scalar, parse_yaml
@@ -233,7 +245,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         needs=values.get("needs", ()),
         branch=branch,
         fan_out=fan_out,
-        join=Join(join["of"], join.get("at_least", 0)) if "of" in join else None,
+        join=_join(join),
         on_branch=values.get("on_branch") or ("completed",),
         pattern=values.get("pattern"),
         nodes=values.get("nodes", {}),
@@ -245,6 +257,13 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         budget=_budget(values.get("budget")),
         outputs=_outputs(values.get("outputs", {})),
     )
+
+
+def _join(found: dict[str, Any]) -> Join | None:
+    if "of" not in found:
+        return None
+    wait = found.get("wait", ALL)
+    return Join(found["of"], found.get("at_least", 1 if wait == ANY else 0), wait)
 
 
 def _outputs(found: dict[str, dict[str, Any]]) -> tuple[Output, ...]:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import did_you_mean
+from eop.protocol.model import ALL, ANY
 from eop.protocol.products import TOOLS
 from eop.protocol.shapes import (
     SLUG,
@@ -102,6 +103,19 @@ def _for_each(node: Node, report: Report) -> Any:
     return _word(node, report)
 
 
+def _join(node: Node, report: Report) -> dict[str, object] | None:
+    """A join that waits for any branch needs one at least: 0 would cut off every branch."""
+    wait = node.values.get("wait") if isinstance(node, YamlMapping) else None
+    fewest = 1 if isinstance(wait, Scalar) and wait.value == ANY else 0
+    fields = {
+        "of": Field(_step, required=True),
+        "wait": Field(choice((ALL, ANY), "wait")),
+        "at_least": Field(integer(fewest, MOST)),
+    }
+    found: dict[str, object] | None = record(fields, owner="join")(node, report)
+    return found
+
+
 def _on_reject(node: Node, report: Report) -> dict[str, object] | None:
     if not isinstance(node, YamlMapping):
         mismatch(node, "a mapping", report, "write {goto: step, max: 3} or {end: true}")
@@ -177,16 +191,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "needs": Field(listing(_step)),
         "for_each": Field(_for_each),
         "on_branch": Field(listing(choice(("completed", "failed"), "branch outcome"))),
-        "join": Field(
-            record(
-                {
-                    "of": Field(_step, required=True),
-                    "wait": Field(choice(("all",), "wait")),
-                    "at_least": Field(integer(0, MOST)),
-                },
-                owner="join",
-            )
-        ),
+        "join": Field(_join),
         "pattern": Field(_pattern),
         "nodes": Field(table(_word, text)),
         "review": Field(

@@ -9,6 +9,8 @@ from typing import Any
 from eop.core.canonical import digest
 
 PLAN_SCHEMA = "plan/1"
+# How a join waits.
+ALL, ANY = "all", "any"
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,15 @@ class FanOut:
 
 @dataclass(frozen=True)
 class Join:
-    """A fan-in: waits until every branch has left phase ``of``; needs ``at_least`` completed."""
+    """A fan-in over the branches that phase ``of`` runs in; needs ``at_least`` completed.
+
+    ``wait`` is ``all``: every branch goes its way to ``of``; or ``any``: as soon as ``at_least``
+    have completed, nothing more of the others starts.
+    """
 
     of: str
     at_least: int = 0
+    wait: str = ALL
 
 
 @dataclass(frozen=True)
@@ -222,7 +229,7 @@ class Plan:
         return frozenset(self.steps)
 
     def branch_path(self, name: str) -> frozenset[str]:
-        """Ids of the branch phases that step ``name`` builds on, directly or through others."""
+        """Ids of the phases of its branch, or of those it joins, that ``name`` comes after."""
         return self._branch_paths[name]
 
     @cached_property
@@ -230,14 +237,11 @@ class Plan:
         return {name: self._path_before(name) for name in self.steps}
 
     def _path_before(self, name: str) -> frozenset[str]:
-        found: set[str] = set()
-        pending = [name]
-        while pending:
-            for step in self.requirements(pending.pop()):
-                if step in self._phases and self.phase(step).branch and step not in found:
-                    found.add(step)
-                    pending.append(step)
-        return frozenset(found)
+        phase = self._phases.get(name)
+        joined = self.phase(phase.join.of).branch if phase and phase.join else None
+        item = joined or (phase.branch if phase else None)
+        before = (one.id for one in self.phases if item and one.branch == item and one.id != name)
+        return frozenset(one for one in before if name in self.descendants(one))
 
     @cached_property
     def body(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ _KINDS = {
     "running": "calm",
     "waiting": "",
     "skipped": "",
+    "cut_off": "",
 }
 
 

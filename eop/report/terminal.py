@@ -28,6 +28,7 @@ _STYLES = {
     "requested": "bold yellow",
     "waiting": "dim",
     "skipped": "dim",
+    "cut_off": "dim",
 }
 
 

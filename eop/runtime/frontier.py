@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from eop.protocol.model import Gate, Join, Phase, Plan
+from eop.protocol.model import Gate, Phase, Plan
 from eop.runtime.budgets import shortfall
 from eop.runtime.gates import APPROVED
+from eop.runtime.joins import CUT_OFF, cut_off, join_failure
 from eop.runtime.node import Instance
 from eop.runtime.state import OPEN, State
 
@@ -157,9 +158,11 @@ def _hopeless(plan: Plan, state: State, instance: Instance, phase: Phase) -> str
             if not _completed(state, needed):
                 return f"{needed.key} ended as {state.nodes[needed.key].status}"
     if phase.join:
-        return _join_failure(plan, state, instance, phase)
+        return join_failure(plan, state, phase, instance.iteration)
     if phase.branch is None:
         return None
+    if cut_off(plan, state, instance):
+        return CUT_OFF
     lost = next((a for a in _branch_path(plan, state, instance) if not _completed(state, a)), None)
     if lost is None:
         return None if "completed" in phase.on_branch else "its branch did not fail"
@@ -177,31 +180,6 @@ def _branch_path(plan: Plan, state: State, instance: Instance) -> list[Instance]
         for needed in resolve(plan, state, instance, step)
     ]
     return sorted(path, key=lambda node: node.key)
-
-
-def _join_failure(plan: Plan, state: State, instance: Instance, phase: Phase) -> str | None:
-    """Why a join cannot fire; ``None`` when it may.
-
-    A branch counts when each of its phases before the join that only good branches run has
-    completed: a phase that runs in failed ones too says nothing of it.
-    """
-    assert phase.join is not None
-    path = [
-        node
-        for node in _branch_path(plan, state, instance)
-        if "failed" not in plan.phase(node.step).on_branch
-    ]
-    branches = _joined(plan, state, instance, phase.join)
-    lost = {node.branch for node in path if not _completed(state, node)}
-    good = len(branches) - len(lost)
-    if good >= phase.join.at_least:
-        return None
-    return f"{good} of {len(branches)} branches completed, {phase.join.at_least} needed"
-
-
-def _joined(plan: Plan, state: State, instance: Instance, join: Join) -> tuple[str, ...]:
-    """The open branches that a join collects, by name."""
-    return tuple(node.branch for node in resolve(plan, state, instance, join.of) if node.branch)
 
 
 def frontier(plan: Plan, state: State) -> Frontier:

@@ -11,6 +11,7 @@ from function_runs import PATCH, plan_of, small
 from eop.core.errors import EopError
 from eop.functions.branches import REJECTED, branch_end
 from eop.functions.results import candidates, references
+from eop.protocol.model import ANY, Join
 from eop.runtime.node import Branch, Outcome
 
 if TYPE_CHECKING:
@@ -34,6 +35,17 @@ def begun(root: Path) -> Small:
 def end(run: Small, branch: str = "p01") -> tuple[str, str, bool]:
     found = branch_end(run.project, run.state, 1, Branch("proposal", branch))
     return found.outcome, found.reason, found.metrics is not None
+
+
+def test_cut_off(tmp_path: Path) -> None:
+    plan = plan_of()
+    phases = [replace(p, join=Join("analyze", 1, ANY)) if p.join else p for p in plan.phases]
+    run = small(tmp_path, plan=replace(plan, phases=tuple(phases)))
+    run.to_branches()
+    run.branch("p02")
+    run.skip("it01_p01_implement", "it01_p01_preflight", "it01_p01_train", "it01_p01_evaluate")
+    reason = "implement: cut off, the join has enough"
+    assert end(run) == ("cut_off", reason, False)
 
 
 def test_completed(tmp_path: Path) -> None:

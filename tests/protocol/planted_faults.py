@@ -257,11 +257,12 @@ FAULTS = [
     Fault("EOP301", "patch: true", "patch: 1", "1", "true or false"),
     Fault("EOP301", "with: {seeds: [1, 2]}\noutputs: {base", "with: [1]\noutputs: {base", "[1]"),
     Fault("EOP302", "until: minor", "until: mayor", "mayor"),
-    Fault("EOP302", "wait: all", "wait: any", "any"),
+    Fault("EOP302", "wait: all", "wait: some", "some"),
     Fault("EOP302", "tools: [read, edit]", "tools: [read, edit, sheel]", "sheel"),
     Fault("EOP302", "on_reject: {end: true}", "on_reject: {end: false}", "false"),
     Fault("EOP303", "proposals, max: 4", "proposals, max: 100", "100"),
     Fault("EOP303", "goto: look, max: 2", "goto: look, max: 0", "0"),
+    Fault("EOP303", "wait: all, at_least: 1", "wait: any, at_least: 0", "0", "between 1"),
     Fault("EOP304", "phase: look", "phase: p01_look", "p01_look"),
     Fault("EOP304", "loop: again", "loop: again_r2", "again_r2"),
     Fault("EOP304", "name: sound", "name: Sound", "Sound"),
@@ -339,6 +340,15 @@ FAULTS = [
         "goto: publish\nmax: 3\n```\n" + _second("needs: [base]", "needs: [sketch, publish]"),
         "publish",
         "'polish'",
+    ),
+    Fault(
+        "EOP433",
+        "```eop\nphase: promote\njoin: {of: analyze, wait: all, at_least: 1}",
+        "```eop\nphase: told\njoin: {of: train, wait: all}\npattern: linear\ntools: [read]\n"
+        "nodes: {teller: scripted}\noutputs: {told: {file: told.md}}\n```\n\nTell.\n\n"
+        "```eop\nphase: promote\njoin: {of: analyze, wait: any}",
+        "any",
+        "'told' waits for",
     ),
     Fault(
         "EOP416",

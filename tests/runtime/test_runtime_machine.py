@@ -8,7 +8,19 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eop.protocol.model import Budget, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Plan
+from eop.protocol.model import (
+    ALL,
+    ANY,
+    Budget,
+    FanOut,
+    Gate,
+    Join,
+    Loop,
+    OnReject,
+    Output,
+    Phase,
+    Plan,
+)
 from eop.runtime.budgets import reservation
 from eop.runtime.due import asked, due, opens
 from eop.runtime.events import GENESIS, Event
@@ -34,15 +46,21 @@ BUDGETS = st.builds(
 
 
 @st.composite
+def joins(draw: st.DrawFn, of: str) -> Join:
+    wait = draw(st.sampled_from([ALL, ANY]))
+    return Join(of, draw(st.integers(1 if wait == ANY else 0, 2)), wait)
+
+
+@st.composite
 def second_fan_out(draw: st.DrawFn) -> tuple[Phase, ...]:
     """Nothing, or branches over the same list and their join, beside the first ones or later."""
     if not draw(st.booleans()):
         return ()
     after = draw(st.sampled_from([("two",), ("join",)]))
-    fan_out = FanOut("draft", "items", draw(st.integers(1, 2)))
+    fan_out = FanOut("draft", "items", draw(st.integers(1, 3)))
     return (
         step("sketch", 6, draw(BUDGETS), needs=after, branch="draft", fan_out=fan_out),
-        step("gather", 6, draw(BUDGETS), join=Join("sketch", draw(st.integers(0, 1)))),
+        step("gather", 6, draw(BUDGETS), join=draw(joins("sketch"))),
     )
 
 
@@ -66,7 +84,7 @@ def plans(draw: st.DrawFn) -> Plan:
             draw(BUDGETS),
             needs=("ask",) if first_gate else ("two",),
             branch="item",
-            fan_out=FanOut("item", "items", 2),
+            fan_out=FanOut("item", "items", 3),
         ),
         step(
             "judge",
@@ -77,7 +95,7 @@ def plans(draw: st.DrawFn) -> Plan:
             on_branch=on_branch,
             function=draw(functions),
         ),
-        step("join", 6, draw(BUDGETS), join=Join("judge", draw(st.integers(0, 2)))),
+        step("join", 6, draw(BUDGETS), join=draw(joins("judge"))),
     )
     second = draw(second_fan_out())
     phases += second
@@ -203,9 +221,41 @@ class Histories(RuleBasedStateMachine):
         known = self.state.node(node)
         attempt = known.attempt + 1 if known else 1
         entry = {"node": node.key, "attempt": attempt, "reserve": self.reserve(node.step)}
+        before = self.state
         assert self.refuses("node_entered", **entry) == (verdict.kind != "run")
+        if verdict.kind == "run":
+            self.joins_had_enough(before, node)
         if verdict.kind in ("skip", "budget"):
             self.append("node_skipped", node=node.key, reason=verdict.reason)
+
+    def joins_had_enough(self, before: State, node: Instance) -> None:
+        """What was entered after ``before``: a join that may fire, or a branch not cut off."""
+        entered = self.plan.phase(node.step)
+        if entered.join:
+            item = self.plan.phase(entered.join.of).branch
+            assert len(self.whole(before, item)) >= entered.join.at_least
+        for phase in self.plan.phases:
+            join = phase.join
+            cuts = join and join.wait == ANY and self.plan.phase(join.of).branch == entered.branch
+            if join and cuts:
+                assert len(self.whole(before, entered.branch)) < join.at_least
+
+    def whole(self, state: State, item: str | None) -> list[str]:
+        """An independent reading: branches in which all has left, and all good phases well."""
+        found = []
+        for name in state.branches[state.iteration, str(item)]:
+            ends = [
+                (phase, state.node(state.current(phase.id, state.iteration, name)))
+                for phase in self.plan.members(str(item))
+            ]
+            if all(
+                node is not None
+                and node.final
+                and ("failed" in phase.on_branch or node.status == "completed")
+                for phase, node in ends
+            ):
+                found.append(name)
+        return found
 
     def is_phase(self, instance: Instance) -> bool:
         return isinstance(self.plan.steps[instance.step], Phase)
@@ -219,6 +269,7 @@ class Histories(RuleBasedStateMachine):
         entry = {"node": node.key, "attempt": attempt, "reserve": self.reserve(name)}
         before = self.state
         if not self.refuses("node_entered", **entry):
+            self.joins_had_enough(before, node)
             assert node.key not in {k for k, n in before.nodes.items() if n.final}
             assert all(self.is_done(before, node, need) for need in self.plan.requirements(name))
 

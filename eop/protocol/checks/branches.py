@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eop.protocol.model import ANY
+
 if TYPE_CHECKING:
     from eop.protocol.diagnostics import Report
     from eop.protocol.draft import Draft, Placed
@@ -28,6 +30,7 @@ def check_branches(draft: Draft, graph: Graph, report: Report) -> None:
         _loop(head, members, draft, graph, report)
     _edges(draft, branches, report)
     _can_fire(draft, report)
+    _cut_offs(draft, report)
     if not strays:
         _joined(draft, branches, graph, report)
 
@@ -122,6 +125,22 @@ def _can_fire(draft: Draft, report: Report) -> None:
             )
             span = phase.node.at("join", "at_least")
             report.error("EOP415", message, span, f"write at most {most}")
+
+
+def _cut_offs(draft: Draft, report: Report) -> None:
+    """A join that cuts branches off is the only one over them: another would miss them."""
+    joined: dict[str | None, list[Placed[Phase]]] = {}
+    for phase in draft.phases:
+        if phase.value.join:
+            joined.setdefault(draft.branch_of(phase.value.join.of), []).append(phase)
+    for item, phases in joined.items():
+        cutting = [p for p in phases if p.value.join and p.value.join.wait == ANY]
+        if item is None or not cutting or len(phases) == 1:
+            continue
+        other = next(p for p in phases if p is not cutting[0])
+        message = f"it cuts off branches of '{item}' that '{other.value.id}' waits for"
+        hint = "write wait: all, or let one phase join these branches"
+        report.error("EOP433", message, cutting[0].node.at("join", "wait"), hint)
 
 
 def _joined(draft: Draft, branches: _Branches, graph: Graph, report: Report) -> None:
