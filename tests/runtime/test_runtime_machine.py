@@ -174,8 +174,12 @@ class Histories(RuleBasedStateMachine):
         getattr(self, move)(data)
 
     def go_well(self, data: st.DataObject) -> None:
-        """Some turns of the run in which everything succeeds, so that histories get far."""
-        for _ in range(data.draw(st.integers(1, 3))):
+        """Some turns of the run in which everything succeeds, so that histories get far.
+
+        Side by side, or the furthest branch first, so that one is done before others begin.
+        """
+        side_by_side = data.draw(st.booleans())
+        for _ in range(data.draw(st.integers(1, 6))):
             self.follow(data)
             if head := opens(self.plan, self.state):
                 self.opens_so_many(head.fan_out.max if head.fan_out else 0)
@@ -184,7 +188,8 @@ class Histories(RuleBasedStateMachine):
             elif self.open_nodes():
                 self.leaves(self.open_nodes()[0], "completed", 0, 0)
             else:
-                for node in filter(self.is_phase, frontier(self.plan, self.state).instances):
+                nodes = self.possible()
+                for node in nodes if side_by_side else nodes[-1:]:
                     self.tries(node)
 
     def follow(self, data: st.DataObject) -> None:
@@ -209,6 +214,12 @@ class Histories(RuleBasedStateMachine):
             "artifact": listed.sha256,
         }
         assert self.refuses("branches_opened", **opened) == (count > head.fan_out.max)
+
+    def possible(self) -> list[Instance]:
+        """Nodes of the frontier that a job could enter or skip now."""
+        nodes = [n for n in frontier(self.plan, self.state).instances if self.is_phase(n)]
+        kinds = {"run", "skip", "budget"}
+        return [n for n in nodes if enabled(self.plan, self.state, n).kind in kinds]
 
     def work(self, data: st.DataObject) -> None:
         """What a job does: try a node of the frontier."""
@@ -365,10 +376,7 @@ class Histories(RuleBasedStateMachine):
         state = self.state
         if state.ended or self.open_nodes() or self.asking():
             return
-        nodes = [n for n in frontier(self.plan, state).instances if self.is_phase(n)]
-        kinds = {enabled(self.plan, state, node).kind for node in nodes}
-        possible = kinds & {"run", "skip", "budget"}
-        assert possible or due(self.plan, state) or opens(self.plan, state)
+        assert self.possible() or due(self.plan, state) or opens(self.plan, state)
 
     def teardown(self) -> None:
         """Any prefix, folded anew, is the state that was there."""
