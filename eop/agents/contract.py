@@ -1,4 +1,8 @@
-"""What goes into an agent node and what comes out: the same for every product."""
+"""What goes into an agent node and what comes out: the same for every product.
+
+``docs/agents.md`` explains the contract; events and what is counted from them are in
+``eop.agents.events``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from eop.agents.events import Event
 
 
 class Mode(StrEnum):
@@ -22,25 +28,41 @@ class Status(StrEnum):
     """How an invocation ended; ``eop.agents.status.decide`` picks the first that applies."""
 
     SETUP_ERROR = "setup_error"
+    CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     POLICY_VIOLATION = "policy_violation"
     BUDGET_EXHAUSTED = "budget_exhausted"
-    FAILED = "failed"
+    TRANSIENT_ERROR = "transient_error"
+    AUTH_ERROR = "auth_error"
+    QUOTA_EXHAUSTED = "quota_exhausted"
+    CONFIG_ERROR = "config_error"
+    REFUSED = "refused"
+    CONTEXT_OVERFLOW = "context_overflow"
+    STUCK = "stuck"
     INVALID_OUTPUT = "invalid_output"
     BLOCKED = "blocked"
     NO_CHANGE = "no_change"
     OK = "ok"
 
 
-RETRYABLE = frozenset({Status.FAILED, Status.INVALID_OUTPUT})
+class Stop(StrEnum):
+    """Why the runtime stopped a product."""
+
+    TIMEOUT = "timeout"
+    IDLE = "idle"
+    BUDGET = "budget"
+    OUTPUT_CAP = "output_cap"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one invocation. ``actions`` is ``None`` when only time bounds it.
+    """Bounds of one invocation; ``None`` is no bound.
 
     ``idle_s`` is the longest silence on both streams, ``stdout_bytes`` the cap on the two streams
-    together, ``grace_s`` the time between SIGTERM and SIGKILL.
+    together, ``grace_s`` the time between SIGTERM and SIGKILL. ``actions`` is enforced while the
+    product runs. ``model_calls``, tokens and ``usd`` are judged when it has ended, and handed to
+    the products that can stop themselves.
     """
 
     actions: int | None = None
@@ -48,6 +70,18 @@ class Limits:
     idle_s: float = 900.0
     stdout_bytes: int = 64 << 20
     grace_s: float = 5.0
+    model_calls: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a product finds its model: base URL and the token it may use. Never written down."""
+
+    url: str
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,8 +122,10 @@ class Request:
 
     ``directory`` is the attempt's own folder (layout: ``eop.agents.workspace``). ``store`` is the
     runtime's bare git store and ``base`` the id of the tree that the workspace was made from.
+    ``endpoint`` overrides the product's own.
     ``editable`` are the only globs that may change; everything else is protected. ``hidden``
-    paths must stay unreadable even if a readable folder contains them.
+    paths must stay unreadable even if a readable folder contains them. ``key`` is the same for
+    every attempt at the same work.
     """
 
     turn: Turn
@@ -105,11 +141,19 @@ class Request:
     inputs: tuple[Prior, ...] = ()
     outputs: tuple[Expected, ...] = ()
     hidden: tuple[Path, ...] = ()
+    endpoint: Endpoint | None = None
+    key: str = ""
+
+    @property
+    def answer(self) -> Expected | None:
+        """The output that the final answer itself is: the only one of a node that only reads."""
+        alone = self.mode is Mode.READ_ONLY and len(self.outputs) == 1
+        return self.outputs[0] if alone else None
 
     def to_json(self) -> dict[str, Any]:
         """The request as a product may read it: paths as text, without the runtime's own."""
         data: dict[str, Any] = _plain(asdict(self))
-        for private in ("store", "hidden", "task"):
+        for private in ("store", "hidden", "task", "endpoint"):
             del data[private]
         return data
 
@@ -124,16 +168,25 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Event:
-    """A normalised event of a product's stream.
+class Recording:
+    """What a product left of its run: its streams, its own session files, its exit status.
 
-    ``kind`` is one of started, tool_call, message, usage, final, other; ``data`` holds its fields
-    (tool_call: id, name, capability, target, outcome ok|failed|denied; final: status
-    success|error, text).
+    Any of the files may be absent, unfinished or hostile. ``rc`` is negative for a signal and
+    ``None`` as long as the product runs.
     """
 
-    kind: str
-    data: dict[str, Any]
+    stdout: Path
+    stderr: Path
+    sessions: tuple[Path, ...] = ()
+    rc: int | None = None
+
+
+class Source(StrEnum):
+    """Who says so."""
+
+    RUNTIME = "runtime"
+    PRODUCT = "product"
+    GATEWAY = "gateway"
 
 
 @dataclass(frozen=True)
@@ -142,6 +195,8 @@ class Reason:
 
     code: str
     detail: str = ""
+    http_status: int | None = None
+    source: str = Source.RUNTIME
 
 
 @dataclass(frozen=True)
@@ -162,17 +217,49 @@ class Patch:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What an invocation used. ``actions`` is ``None`` when nobody could count them.
+class Usage:
+    """Tokens and money of one invocation; ``None`` is unknown, never 0.
 
-    ``source`` says where the count comes from; ``complete`` is false when the product was cut
-    short, so that the count is a lower bound.
+    ``input`` includes ``cache_read`` and ``cache_write``, ``output`` includes ``reasoning``.
+    ``usd_basis``: gateway, own-table, product-list, product-unknown or none. ``source``: gateway,
+    final, session-file, stream-lower-bound, or ``None`` when nobody told. ``complete`` is false
+    when the figures are a lower bound.
     """
 
-    actions: int | None
-    wall_s: float
-    source: str
-    complete: bool
+    input: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    usd: float | None = None
+    usd_basis: str = "none"
+    source: str | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counts of one invocation; ``None`` is unknown, never 0. ``survivors`` were killed at its end.
+
+    ``actions`` are distinct tool calls, ``denied`` those that the product refused.
+    """
+
+    actions: int | None = None
+    denied: int = 0
+    model_calls: int | None = None
+    retries: int = 0
+    subagents: int = 0
+    survivors: int = 0
+
+
+@dataclass(frozen=True)
+class Times:
+    """When (seconds since the epoch, by this machine's clock) and how long, by a steady clock."""
+
+    started: float | None = None
+    first_event: float | None = None
+    ended: float | None = None
+    wall_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -181,33 +268,39 @@ class Exit:
 
     rc: int | None
     signal: int | None
-    stop: str | None
-    survivors: int
+    stop: Stop | None
 
 
 @dataclass(frozen=True)
 class ProductFacts:
-    """Which program answered: name, version, sha256 of what runs."""
+    """Which program answered: name, version, sha256 of what runs; model and session as it says."""
 
     name: str
     version: str
     sha256: str
+    model_reported: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True)
 class Result:
     """What came of one invocation. Only ``ok`` may commit artifacts; the rest is evidence.
 
-    ``outputs`` maps output names to the files that were left and conform. ``trace`` maps stdout,
-    stderr and events to their files.
+    ``retryable`` says whether the same work may be tried again (``eop.agents.retry``). ``text``
+    and ``structured`` are the final answer. ``outputs`` maps output names to the files that were
+    left and conform. ``trace`` maps stdout, stderr and events to their files.
     """
 
     status: Status
     reason: Reason
-    usage: Spent
+    retryable: bool
+    usage: Usage = field(default_factory=Usage)
     patch: Patch | None = None
+    text: str | None = None
+    structured: Any = None
     outputs: dict[str, Path] = field(default_factory=dict)
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters)
+    times: Times = field(default_factory=Times)
     exit: Exit | None = None
     violations: tuple[str, ...] = ()
     product: ProductFacts | None = None
@@ -238,14 +331,22 @@ class Product(Protocol):
     def capabilities(self) -> frozenset[str]:
         """What it can be allowed or denied; asking for more is a ``setup_error``."""
 
+    @property
+    def answers(self) -> bool:
+        """Whether its final answer is taken as the output ``Request.answer``."""
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Globs, below its HOME, of the files in which it keeps a record of its own."""
+
     def probe(self) -> ProductFacts:
         """Version facts; ``EopError`` when the product is missing."""
 
     def command(self, request: Request) -> Command:
         """The command line for one invocation; the prompt comes on standard input."""
 
-    def parse(self, stdout: Path) -> list[Event]:
-        """Normalised events of a stream that may be unfinished, broken or empty."""
+    def parse(self, recording: Recording) -> list[Event]:
+        """Normalised events of a run that may be unfinished, broken or empty; it never raises."""
 
 
 def _plain(value: Any) -> Any:

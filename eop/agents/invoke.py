@@ -7,24 +7,28 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from eop.agents import events as told
 from eop.agents import patch, status, supervisor
+from eop.agents.answer import leave
 from eop.agents.contract import (
-    Event,
     Exit,
     Mode,
     Patch,
-    ProductFacts,
     Reason,
     Request,
     Result,
-    Spent,
     Status,
+    Stop,
+    Times,
 )
+from eop.agents.events import Kind
 from eop.agents.outputs import collect
+from eop.agents.retry import RETRIES
 from eop.agents.scan import scan
+from eop.agents.stream import tail
 from eop.agents.target import outside
 from eop.agents.workspace import Workspace
 from eop.core.canonical import file_digest
@@ -34,11 +38,21 @@ from eop.core.files import read_json, write_json, write_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eop.agents.contract import Command, Product
+    from eop.agents.contract import Command, Product, ProductFacts, Recording
+    from eop.agents.events import Event
     from eop.agents.jail import Jail
 
+_STOPS = {
+    "wall": Stop.TIMEOUT,
+    "idle": Stop.IDLE,
+    "output": Stop.OUTPUT_CAP,
+    "caller": Stop.CANCELLED,
+}
+# A product that has reported its end and says nothing more has this long to go.
+_LINGER_S = 10.0
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _POLL_S = 0.1
+_WATCHED = ("wall_s", "idle_s", "stdout_bytes", "grace_s")
 # Counting re-reads the stream; it may take this share of the time between two counts.
 _COUNTING_SHARE = 0.1
 
@@ -70,9 +84,10 @@ class _Ended:
 
     error: str | None
     rc: int | None
-    stop: str | None
+    stop: Stop | None
+    lingered: bool
     survivors: int
-    wall_s: float
+    times: Times
 
 
 def _require_capabilities(product: Product, request: Request) -> None:
@@ -101,7 +116,6 @@ def _confined(
 
 def _run(product: Product, request: Request, space: Workspace, start: dict[str, Any]) -> _Ended:
     folder = space.directory
-    limits = request.limits
     spec = {
         **start,
         "cwd": str(space.tree),
@@ -109,74 +123,115 @@ def _run(product: Product, request: Request, space: Workspace, start: dict[str, 
         "stdout": str(folder / "stdout"),
         "stderr": str(folder / "stderr"),
         "report": str(folder / "exit.json"),
-        **{k: v for k, v in asdict(limits).items() if k != "actions"},
+        **{name: getattr(request.limits, name) for name in _WATCHED},
     }
-    write_json(folder / "start.json", spec)
+    # The values may be secret: they go through the pipe, and only the names are kept.
+    write_json(folder / "start.json", {**spec, "env": sorted(spec["env"])})
+    started = time.time()
     # A pipe that only this process holds: when it dies, the supervisor sees the end of it.
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", supervisor.__file__, str(folder / "start.json")],
+        [sys.executable, "-I", "-S", supervisor.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as guard:
-        over = _count_until_end(guard, product, folder / "stdout", limits.actions)
-        said = guard.stderr.read().decode(errors="replace") if guard.stderr else ""
+        assert guard.stdin is not None and guard.stderr is not None
+        guard.stdin.write(json.dumps(spec).encode() + b"\n")
+        guard.stdin.flush()
+        watch = _Watch(product, request, space)
+        stopped = _wait(guard, watch)
+        said = guard.stderr.read().decode(errors="replace")
     if guard.returncode:
         raise EopError("EOP866", f"the supervisor of an agent failed: {said.strip()}")
     report = read_json(folder / "exit.json")
-    stop = "actions" if over and report.get("stop") == "caller" else report.get("stop")
+    stop = _STOPS.get(report.get("stop"))
+    by_us = stop is Stop.CANCELLED and stopped is not None
     return _Ended(
-        report.get("error"),
-        report.get("rc"),
-        stop,
-        report.get("survivors", 0),
-        report.get("wall_s", 0.0),
+        error=report.get("error"),
+        rc=report.get("rc"),
+        stop=stopped.stop if by_us and stopped else stop,
+        lingered=by_us and stopped is _LINGERS,
+        survivors=report.get("survivors", 0),
+        times=Times(started, watch.first_event, time.time(), report.get("wall_s", 0.0)),
     )
 
 
-def _count_until_end(
-    guard: subprocess.Popen[bytes], product: Product, stdout: Path, cap: int | None
-) -> bool:
-    """Wait for the supervisor; true when the action cap made this process stop it."""
-    seen, due = 0, 0.0
+@dataclass(frozen=True)
+class _Stopped:
+    """Why this process had the supervisor stop the product; ``None`` is no fault of its own."""
+
+    stop: Stop | None
+
+
+_LINGERS, _OVER_BUDGET = _Stopped(None), _Stopped(Stop.BUDGET)
+
+
+class _Watch:
+    """Reads a running product's stream, now and then, for what bounds it."""
+
+    def __init__(self, product: Product, request: Request, space: Workspace) -> None:
+        self.product, self.limits, self.space = product, request.limits, space
+        self.first_event: float | None = None
+        self._size = 0
+        self._due = 0.0
+        self._quiet_since: float | None = None
+
+    def look(self) -> _Stopped | None:
+        """Whether the product must be stopped now."""
+        stdout = self.space.directory / "stdout"
+        now = time.monotonic()
+        size = stdout.stat().st_size if stdout.exists() else 0
+        if size == self._size:
+            lingers = self._quiet_since is not None and now - self._quiet_since > _LINGER_S
+            return _LINGERS if lingers else None
+        if now < self._due:
+            return None
+        self._size = size
+        self.first_event = self.first_event or time.time()
+        events = self.product.parse(self.space.recording(self.product.sessions))
+        self._quiet_since = now if told.final(events) is not None else None
+        self._due = now + (time.monotonic() - now) / _COUNTING_SHARE
+        return _OVER_BUDGET if status.over_budget(self.limits, tuple(events)) else None
+
+
+def _wait(guard: subprocess.Popen[bytes], watch: _Watch) -> _Stopped | None:
+    """Wait for the supervisor; why this process made it stop the product, if it did."""
     while True:
         try:
             guard.wait(_POLL_S)
-            return False
+            return None
         except subprocess.TimeoutExpired:
             pass
-        now = time.monotonic()
-        size = stdout.stat().st_size if stdout.exists() else 0
-        if cap is None or size == seen or now < due:
-            continue
-        seen = size
-        if (status.actions(product.parse(stdout)) or 0) > cap and guard.stdin:
+        stopped = watch.look()
+        if stopped is not None and guard.stdin:
             guard.stdin.close()
             guard.wait()
-            return True
-        due = now + (time.monotonic() - now) / _COUNTING_SHARE
+            return stopped
 
 
 def _judge(
     product: Product, request: Request, space: Workspace, facts: ProductFacts, ended: _Ended
 ) -> Result:
-    stdout = space.directory / "stdout"
-    events = tuple(product.parse(stdout)) if stdout.exists() else ()
+    recording = space.recording(product.sessions, ended.rc)
+    events = tuple(product.parse(recording))
+    final = told.final(events)
+    if product.answers and request.answer and final and final.data.get("status") == "success":
+        leave(space.outputs / request.answer.file, request.answer, final)
     made, violations = _inspect(request, space)
     outputs, wrong = collect(space.outputs, request.outputs)
-    count = status.actions(events)
-    cap = request.limits.actions
     decided, reason = status.decide(
         status.Facts(
             mode=request.mode,
             stop=ended.stop,
             rc=ended.rc,
+            lingered=ended.lingered,
             violations=tuple(violations),
             events=events,
-            over_budget=cap is not None and count is not None and count > cap,
+            limits=request.limits,
             missing=tuple(wrong),
             changed=bool(made.changes),
+            complaint=tail(recording.stderr),
         )
     )
     _write_events(space, events)
@@ -184,15 +239,35 @@ def _judge(
     return Result(
         status=decided,
         reason=reason,
-        usage=Spent(count, ended.wall_s, "stream", complete=ended.stop is None and signal is None),
+        retryable=RETRIES[decided].most > 0,
+        usage=told.usage(events),
         patch=made,
+        text=final.data.get("text") if final else None,
+        structured=final.data.get("structured") if final else None,
         outputs=outputs,
-        counters={"denied": status.denied(events), "survivors": ended.survivors},
-        exit=Exit(None if signal else ended.rc, signal, ended.stop, ended.survivors),
+        counters=replace(told.counters(events), survivors=ended.survivors),
+        times=ended.times,
+        exit=Exit(None if signal else ended.rc, signal, ended.stop),
         violations=tuple(violations),
-        product=facts,
-        trace={n: space.directory / n for n in ("stdout", "stderr", "events.jsonl")},
+        product=_reported(facts, events),
+        trace=_trace(space, recording),
     )
+
+
+def _reported(facts: ProductFacts, events: tuple[Event, ...]) -> ProductFacts:
+    """With the model and the session that the product told, each where it told it first."""
+
+    def first(name: str) -> str | None:
+        found = (e.data.get(name) for e in events if e.kind == Kind.STARTED)
+        return next((str(value) for value in found if value), None)
+
+    return replace(facts, model_reported=first("model"), session_id=first("session_id"))
+
+
+def _trace(space: Workspace, recording: Recording) -> dict[str, Path]:
+    named = {name: space.directory / name for name in ("stdout", "stderr", "events.jsonl")}
+    sessions = {f"session-{n}": path for n, path in enumerate(recording.sessions, 1)}
+    return {**named, **sessions}
 
 
 def _inspect(request: Request, space: Workspace) -> tuple[Patch, list[str]]:
@@ -218,11 +293,9 @@ def _write_events(space: Workspace, events: tuple[Event, ...]) -> None:
 
 def _not_started(detail: str, facts: ProductFacts | None = None) -> Result:
     return Result(
-        Status.SETUP_ERROR,
-        Reason("setup", detail),
-        Spent(0, 0.0, "not started", complete=True),
+        Status.SETUP_ERROR, Reason("setup", detail), RETRIES[Status.SETUP_ERROR].most > 0,
         product=facts,
-    )
+    )  # fmt: skip
 
 
 def _record(space: Workspace, result: Result) -> Result:

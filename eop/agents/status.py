@@ -5,69 +5,82 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eop.agents.contract import Event, Mode, Reason, Status
+from eop.agents import events as told
+from eop.agents.contract import Limits, Mode, Reason, Source, Status, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-_COUNTED = "tool_call"
-_STOPPED_FOR_TIME = {"wall": "wall clock", "idle": "no progress"}
-_STOPPED_FOR_BUDGET = {"actions": "action budget", "output": "output cap"}
+    from eop.agents.events import Event
+
+_STOPPED_FOR_TIME = {Stop.TIMEOUT: "wall clock", Stop.IDLE: "no progress"}
+_STOPPED_FOR_BUDGET = {Stop.BUDGET: "action budget", Stop.OUTPUT_CAP: "output cap"}
+# The product's own word on what went wrong, where it counts as an error class of its own.
+_ERROR_CLASSES = (
+    Status.TRANSIENT_ERROR,
+    Status.AUTH_ERROR,
+    Status.QUOTA_EXHAUSTED,
+    Status.CONFIG_ERROR,
+    Status.REFUSED,
+    Status.CONTEXT_OVERFLOW,
+    Status.STUCK,
+)
 
 
 @dataclass(frozen=True)
 class Facts:
     """All that a status is decided from.
 
-    ``stop`` is the limit that ended the process (wall, idle, output, actions, caller) or
-    ``None``; ``rc`` is negative for a signal; ``missing`` names outputs that are absent or do not
-    conform, with the reason; ``changed`` says whether the workspace differs from its base.
+    ``stop`` says why the runtime stopped the process, ``None`` for an end of its own; ``rc`` is
+    negative for a signal; ``lingered`` is true for a product that had reported its end and would
+    not go. ``missing`` names outputs that are absent or do not conform, with the reason;
+    ``changed`` says whether the workspace differs from its base. ``complaint`` is the end of the
+    standard error, for people.
     """
 
     mode: Mode
     setup_error: str | None = None
-    stop: str | None = None
+    stop: Stop | None = None
     rc: int | None = None
+    lingered: bool = False
     violations: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
-    over_budget: bool = False
+    limits: Limits = Limits()  # noqa: RUF009 - frozen, shared safely
     missing: tuple[str, ...] = ()
     changed: bool = False
-
-
-def actions(events: Sequence[Event]) -> int | None:
-    """Distinct tool calls; ``None`` when the stream holds no sign of life, so nobody knows."""
-    if not any(event.kind == "started" for event in events):
-        return None
-    return len({_identity(place, e) for place, e in enumerate(events) if e.kind == _COUNTED})
-
-
-def denied(events: Sequence[Event]) -> int:
-    """Tool calls that the product refused."""
-    return sum(e.kind == _COUNTED and e.data.get("outcome") == "denied" for e in events)
+    complaint: str = ""
 
 
 def decide(facts: Facts) -> tuple[Status, Reason]:
     """The first status that applies, and why."""
-    for status, judge in _JUDGES:
+    for status, judge in JUDGES:
         reason = judge(facts)
         if reason is not None:
             return status, reason
     return Status.OK, Reason("ok")
 
 
-def _identity(place: int, event: Event) -> str:
-    # A call without an id is a call of its own; it must not hide among others.
-    return str(event.data.get("id") or f"#{place}")
-
-
 def _setup_error(facts: Facts) -> Reason | None:
-    return Reason("setup", facts.setup_error) if facts.setup_error is not None else None
+    if facts.setup_error is not None:
+        return Reason("setup", facts.setup_error)
+    said = _failure(facts, Status.SETUP_ERROR)
+    if said is not None:
+        return said
+    # Exit statuses over 128 stand for signals: that program did start.
+    began = told.alive(facts.events) or told.final(facts.events) is not None
+    if not began and facts.stop is None and 0 < (facts.rc or 0) < 128:
+        detail = facts.complaint.strip() or "no word of it on either stream"
+        return Reason("not_started", f"exit status {facts.rc} before any event: {detail}")
+    return None
+
+
+def _cancelled(facts: Facts) -> Reason | None:
+    return Reason("cancelled", "stopped by the runtime") if facts.stop is Stop.CANCELLED else None
 
 
 def _timeout(facts: Facts) -> Reason | None:
     if facts.stop in _STOPPED_FOR_TIME:
-        return Reason(facts.stop, f"stopped: {_STOPPED_FOR_TIME[facts.stop]}")
+        return Reason(facts.stop.value, f"stopped: {_STOPPED_FOR_TIME[facts.stop]}")
     return None
 
 
@@ -76,33 +89,73 @@ def _policy_violation(facts: Facts) -> Reason | None:
 
 
 def _budget_exhausted(facts: Facts) -> Reason | None:
+    over = over_budget(facts.limits, facts.events)
+    if over:
+        return Reason(over, f"more {over} than the budget allows")
     if facts.stop in _STOPPED_FOR_BUDGET:
-        return Reason(facts.stop, f"stopped: {_STOPPED_FOR_BUDGET[facts.stop]}")
-    return Reason("actions", "more actions than the budget allows") if facts.over_budget else None
+        return Reason(facts.stop.value, f"stopped: {_STOPPED_FOR_BUDGET[facts.stop]}")
+    return _failure(facts, Status.BUDGET_EXHAUSTED)
 
 
-def _failed(facts: Facts) -> Reason | None:
-    final = _final(facts)
-    said = str(final.data.get("text", "")) if final else ""
-    if facts.stop is not None:
-        return Reason(facts.stop, "stopped by the runtime")
-    if facts.rc is None or facts.rc < 0:
-        return Reason("signal", f"ended by signal {-facts.rc if facts.rc else 'unknown'}")
-    if facts.rc != 0:
-        return Reason("exit", f"exit status {facts.rc}" + (f": {said}" if said else ""))
-    if final is not None and final.data.get("status") != "success":
-        return Reason("product", said or "the product reported an error")
+def over_budget(limits: Limits, events: tuple[Event, ...]) -> str | None:
+    """The first unit of the budget that a run is known to have gone over."""
+    usage, counted = told.usage(events), told.counters(events)
+    spent = {
+        "actions": counted.actions,
+        "model_calls": counted.model_calls,
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "usd": usage.usd,
+    }
+    for unit, amount in spent.items():
+        cap = getattr(limits, unit)
+        if cap is not None and amount is not None and amount > cap:
+            return unit
     return None
 
 
+def _product_error(status: Status) -> Callable[[Facts], Reason | None]:
+    return lambda facts: _failure(facts, status)
+
+
+def _failure(facts: Facts, status: Status) -> Reason | None:
+    """What the product said, if it said that this is what went wrong."""
+    final = told.final(facts.events)
+    if final is None or final.data.get("error") != status:
+        return None
+    said = final.data
+    return Reason(
+        str(said.get("code") or status),
+        str(said.get("detail") or said.get("text") or ""),
+        said.get("http_status"),
+        str(said.get("source") or Source.PRODUCT),
+    )
+
+
 def _invalid_output(facts: Facts) -> Reason | None:
-    if _final(facts) is None:
+    final = told.final(facts.events)
+    said = str(final.data.get("detail") or final.data.get("text") or "") if final else ""
+    if final is not None and final.data.get("status") != "success":
+        code = str(final.data.get("code") or "product")
+        return Reason(code, said or "the product reported an error", source=Source.PRODUCT)
+    if facts.rc != 0 and not facts.lingered:
+        report = "whatever it reports" if final else "without a final report"
+        return _bad_end(facts.rc, report)
+    if final is None:
         return Reason("no_report", "the product left no final report")
+    if told.usage(facts.events).output == 0 and told.counters(facts.events).model_calls != 0:
+        return Reason("no_tokens", f"success without one token of output: {said}")
     return Reason("outputs", "; ".join(facts.missing)) if facts.missing else None
 
 
+def _bad_end(rc: int | None, report: str) -> Reason:
+    if rc is not None and rc > 0:
+        return Reason("exit", f"exit status {rc}, {report}")
+    return Reason("signal", f"ended by signal {'unknown' if rc is None else -rc}, {report}")
+
+
 def _blocked(facts: Facts) -> Reason | None:
-    if facts.mode is Mode.WRITE and not facts.changed and denied(facts.events):
+    if facts.mode is Mode.WRITE and not facts.changed and told.counters(facts.events).denied:
         return Reason("denied", "nothing changed and the product refused its own tool calls")
     return None
 
@@ -113,16 +166,13 @@ def _no_change(facts: Facts) -> Reason | None:
     return None
 
 
-def _final(facts: Facts) -> Event | None:
-    return next((event for event in reversed(facts.events) if event.kind == "final"), None)
-
-
-_JUDGES: tuple[tuple[Status, Callable[[Facts], Reason | None]], ...] = (
+JUDGES: tuple[tuple[Status, Callable[[Facts], Reason | None]], ...] = (
     (Status.SETUP_ERROR, _setup_error),
+    (Status.CANCELLED, _cancelled),
     (Status.TIMEOUT, _timeout),
     (Status.POLICY_VIOLATION, _policy_violation),
     (Status.BUDGET_EXHAUSTED, _budget_exhausted),
-    (Status.FAILED, _failed),
+    *((status, _product_error(status)) for status in _ERROR_CLASSES),
     (Status.INVALID_OUTPUT, _invalid_output),
     (Status.BLOCKED, _blocked),
     (Status.NO_CHANGE, _no_change),

@@ -1,4 +1,4 @@
-"""Watch one command to its end and leave no process behind: ``python -I supervisor.py SPEC``.
+"""Watch one command to its end and leave no process behind: ``python -I supervisor.py``.
 
 A process of its own, because only it may become the reaper of orphans: whatever the command
 starts, in whatever session, stays its descendant and is found. It also dies with its caller: the
@@ -24,14 +24,15 @@ _POLL_S = 0.02
 _SWEEP_S = 10.0
 
 
-def main(spec_path: str) -> None:
-    """Run the command of the spec file and write how it ended to the spec's ``report``.
+def main() -> None:
+    """Run the command of the spec and write how it ended to the spec's ``report``.
 
-    Spec: argv, cwd, env, stdin, stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s.
+    The spec is a line of JSON on standard input, for its environment may hold secrets: argv, cwd,
+    env, stdin, stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s.
     Report: rc (negative for a signal), stop (wall, idle, output, caller or null), survivors
     (processes that outlived the command), wall_s. A command that cannot start: ``error``.
     """
-    spec = json.loads(Path(spec_path).read_text())
+    spec = json.loads(sys.stdin.buffer.readline())
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.monotonic()
@@ -139,4 +140,4 @@ def _report(spec: dict[str, Any], report: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

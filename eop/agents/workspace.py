@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.agents import patch
-from eop.agents.contract import Prior
+from eop.agents.contract import Prior, Recording
+from eop.agents.stream import is_readable
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, Where
 from eop.core.files import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 
@@ -59,6 +60,12 @@ class Workspace:
     def request(self) -> Path:
         """The request as JSON."""
         return self.directory / "request.json"
+
+    def recording(self, sessions: Iterable[str] = (), rc: int | None = None) -> Recording:
+        """What the product left of its run; ``sessions`` are globs below ``home``."""
+        found = {path for pattern in sessions for path in self.home.glob(pattern)}
+        own = tuple(path for path in sorted(found) if is_readable(path))
+        return Recording(self.directory / "stdout", self.directory / "stderr", own, rc)
 
 
 def create(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eop.agents import status
+from eop.agents import events
 from eop.agents.contract import Reason, Status
+from eop.agents.workspace import Workspace
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json, write_json
@@ -77,13 +78,19 @@ def load(directory: Path, product: Product) -> Attempt:
     return Attempt(
         directory,
         identity,
-        Usage(result["usage"]["actions"], result["usage"]["wall_s"]),
+        _usage(result),
         Status(result["status"]),
         Reason(**result["reason"]),
         result["patch"]["tree"] if result["patch"] else None,
         tuple((name, directory / "outputs" / path.rpartition("/")[2])
               for name, path in sorted(result["outputs"].items())),
     )  # fmt: skip
+
+
+def _usage(result: dict[str, Any]) -> Usage:
+    """What a judged attempt spent: nothing where no product was started."""
+    started = result["times"]["started"] is not None
+    return Usage(result["counters"]["actions"] if started else 0, result["times"]["wall_s"])
 
 
 def commit(
@@ -140,4 +147,5 @@ def _spent_so_far(directory: Path, product: Product) -> Usage:
         return Usage()
     began = (directory / _ATTEMPT).stat().st_mtime
     wall_s = max(0.0, stdout.stat().st_mtime - began)
-    return Usage(status.actions(product.parse(stdout)) or 0, wall_s)
+    recording = Workspace(directory).recording(product.sessions)
+    return Usage(events.counters(product.parse(recording)).actions or 0, wall_s)

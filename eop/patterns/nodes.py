@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import patch, workspace
-from eop.agents.contract import RETRYABLE, Expected, Mode, Request, Status, Turn
+from eop.agents.contract import Expected, Mode, Request, Status, Turn
 from eop.agents.invoke import invoke
+from eop.agents.retry import RETRIES, wait_s
 from eop.core.canonical import digest, file_digest
 from eop.core.errors import EopError, Where
 from eop.core.files import read_json, write_bytes, write_json
@@ -26,10 +27,17 @@ if TYPE_CHECKING:
 
 _OUTCOMES = {
     Status.SETUP_ERROR: Outcome.BLOCKED,
+    Status.CANCELLED: Outcome.FAILED,
     Status.TIMEOUT: Outcome.TIMED_OUT,
     Status.POLICY_VIOLATION: Outcome.TAMPERED,
     Status.BUDGET_EXHAUSTED: Outcome.BUDGET_EXHAUSTED,
-    Status.FAILED: Outcome.FAILED,
+    Status.TRANSIENT_ERROR: Outcome.FAILED,
+    Status.AUTH_ERROR: Outcome.BLOCKED,
+    Status.QUOTA_EXHAUSTED: Outcome.BLOCKED,
+    Status.CONFIG_ERROR: Outcome.BLOCKED,
+    Status.REFUSED: Outcome.FAILED,
+    Status.CONTEXT_OVERFLOW: Outcome.FAILED,
+    Status.STUCK: Outcome.FAILED,
     Status.INVALID_OUTPUT: Outcome.FAILED,
     Status.BLOCKED: Outcome.BLOCKED,
     Status.NO_CHANGE: Outcome.FAILED,
@@ -135,10 +143,13 @@ class Nodes:
             last = judged[-1] if judged else None
             if last and last.status in accepted:
                 return last
-            spent_all = len(judged) >= self.task.phase.budget.attempts
-            if last and last.status and (spent_all or last.status not in RETRYABLE):
-                reason = f"{request.turn.role}: {last.status}: {last.reason.detail}"
-                raise StoppedError(_OUTCOMES[last.status], reason, last.tree)
+            if last and last.status:
+                alike = sum(one.status is last.status for one in judged)
+                spent_all = len(judged) >= self.task.phase.budget.attempts
+                if spent_all or alike > RETRIES[last.status].most:
+                    reason = f"{request.turn.role}: {last.status}: {last.reason.detail}"
+                    raise StoppedError(_OUTCOMES[last.status], reason, last.tree)
+                time.sleep(wait_s(last.status, alike))
             limits = self._remaining(last.tree if last else None)
             number = replace(request.turn, attempt=len(judged) + 1)
             directory = attempts.next_directory(folder)

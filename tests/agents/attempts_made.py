@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from eop.agents import patch, workspace
 from eop.agents.contract import (
     Command,
-    Event,
     Limits,
     Mode,
     ProductFacts,
+    Recording,
     Request,
     Result,
     Turn,
 )
+from eop.agents.events import Event
 from eop.agents.invoke import invoke
 from eop.agents.jail import Jail, Level, choose
 from eop.agents.stream import json_lines
@@ -42,7 +43,9 @@ class Fake:
     name: str = "fake"
     trusted: bool = True
     network: bool = False
+    answers: bool = False
     capabilities: frozenset[str] = frozenset({"read", "edit"})
+    sessions: tuple[str, ...] = ()
 
     def probe(self) -> ProductFacts:
         return ProductFacts(self.name, "0", "0" * 64)
@@ -50,8 +53,8 @@ class Fake:
     def command(self, request: Request) -> Command:
         return Command((sys.executable, "-I", "-c", self.script))
 
-    def parse(self, stdout: Path) -> list[Event]:
-        lines = [line or {"type": "other"} for line in json_lines(stdout)]
+    def parse(self, recording: Recording) -> list[Event]:
+        lines = [line or {"type": "other"} for line in json_lines(recording.stdout)]
         return [Event(str(line.get("type")), line) for line in lines]
 
 

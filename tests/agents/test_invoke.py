@@ -36,8 +36,9 @@ def test_an_edit_is_ok_and_its_patch_is_told(tmp_path: Path) -> None:
     assert result.status is Status.OK, result.reason
     assert result.patch is not None
     assert [(c.path, c.kind) for c in result.patch.changes] == [("models/a.py", "M")]
-    assert result.usage.actions == 0
-    assert result.usage.complete
+    assert result.counters.actions == 0
+    assert result.exit is not None
+    assert result.exit.stop is None
     record = json.loads((tmp_path / "attempt/result.json").read_text())
     assert record["status"] == "ok"
 
@@ -45,12 +46,12 @@ def test_an_edit_is_ok_and_its_patch_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "limits", "code"),
     [
-        ("time.sleep(60)", Limits(wall_s=0.6, idle_s=30, grace_s=0.3), "wall"),
-        ("time.sleep(60)", Limits(wall_s=30, idle_s=0.6, grace_s=0.3), "idle"),
+        ("time.sleep(60)", Limits(wall_s=1.5, idle_s=30, grace_s=0.3), "timeout"),
+        ("time.sleep(60)", Limits(wall_s=30, idle_s=1.5, grace_s=0.3), "idle"),
         (
             "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay('x')\nwhile True: time.sleep(1)",
-            Limits(wall_s=0.6, idle_s=30, grace_s=0.3),
-            "wall",
+            Limits(wall_s=1.5, idle_s=30, grace_s=0.3),
+            "timeout",
         ),
     ],
 )
@@ -60,14 +61,15 @@ def test_one_that_never_ends_is_stopped(
     note = '\nPath("../outputs/pid").write_text(str(os.getpid()))\n'
     result = attempt(tmp_path, STARTED + note + body, limits=limits)
     assert (result.status, result.reason.code) == (Status.TIMEOUT, code)
-    assert result.usage.wall_s < 5
-    assert not result.usage.complete
+    assert result.times.wall_s < 5
+    assert result.exit is not None
+    assert result.exit.stop is not None
     assert not alive(pid_of(tmp_path))
 
 
 def test_steady_output_is_progress(tmp_path: Path) -> None:
-    body = "\nfor _ in range(8):\n    say('message'); time.sleep(0.1)\n"
-    limits = Limits(wall_s=20, idle_s=0.5)
+    body = "\nfor _ in range(8):\n    say('message'); time.sleep(0.3)\n"
+    limits = Limits(wall_s=20, idle_s=2)
     assert attempt(tmp_path, STARTED + body + EDIT + DONE, limits=limits).status is Status.OK
 
 
@@ -87,7 +89,7 @@ while not Path("../outputs/pid").exists() or not Path("../outputs/pid").read_tex
 """
     result = attempt(tmp_path, STARTED + body + EDIT + DONE)
     assert result.status is Status.OK
-    assert result.counters["survivors"] == 1
+    assert result.counters.survivors == 1
     assert not alive(pid_of(tmp_path))
 
 
@@ -95,7 +97,7 @@ def test_output_over_the_cap_stops_it(tmp_path: Path) -> None:
     body = "\nwhile True: sys.stdout.write('x' * 65536)\n"
     limits = Limits(wall_s=20, stdout_bytes=1 << 20, grace_s=0.3)
     result = attempt(tmp_path, STARTED + body, limits=limits)
-    assert (result.status, result.reason.code) == (Status.BUDGET_EXHAUSTED, "output")
+    assert (result.status, result.reason.code) == (Status.BUDGET_EXHAUSTED, "output_cap")
 
 
 def test_actions_over_the_budget_stop_it(tmp_path: Path) -> None:
@@ -103,27 +105,27 @@ def test_actions_over_the_budget_stop_it(tmp_path: Path) -> None:
     limits = Limits(actions=5, wall_s=20, grace_s=0.3)
     result = attempt(tmp_path, STARTED + body + DONE, limits=limits)
     assert (result.status, result.reason.code) == (Status.BUDGET_EXHAUSTED, "actions")
-    assert result.usage.actions is not None
-    assert 5 < result.usage.actions < 200
+    assert result.counters.actions is not None
+    assert 5 < result.counters.actions < 200
 
 
 def test_actions_over_the_budget_count_even_when_it_was_quick(tmp_path: Path) -> None:
     body = "\nfor i in range(9): say('tool_call', id=str(i))\n"
     result = attempt(tmp_path, STARTED + EDIT + body + DONE, limits=Limits(actions=8))
     assert result.status is Status.BUDGET_EXHAUSTED
-    assert result.usage.actions == 9
+    assert result.counters.actions == 9
 
 
 def test_a_repeated_call_id_is_one_action(tmp_path: Path) -> None:
     body = "\nfor i in range(9): say('tool_call', id='same')\n"
     result = attempt(tmp_path, STARTED + EDIT + body + DONE, limits=Limits(actions=8))
-    assert (result.status, result.usage.actions) == (Status.OK, 1)
+    assert (result.status, result.counters.actions) == (Status.OK, 1)
 
 
 def test_silent_success_is_no_success(tmp_path: Path) -> None:
     result = attempt(tmp_path, "raise SystemExit(0)")
     assert (result.status, result.reason.code) == (Status.INVALID_OUTPUT, "no_report")
-    assert result.usage.actions is None
+    assert result.counters.actions is None
 
 
 def test_half_a_line_is_no_final_report(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ sys.stdout.buffer.flush()
 say("final", status="error", text="\ud800 odd")
 """
     result = attempt(tmp_path, STARTED + body)
-    assert (result.status, result.reason.code) == (Status.FAILED, "product")
+    assert (result.status, result.reason.code) == (Status.INVALID_OUTPUT, "product")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ say("final", status="error", text="\ud800 odd")
 )
 def test_its_own_success_is_no_evidence(tmp_path: Path, ending: str, code: str) -> None:
     result = attempt(tmp_path, STARTED + EDIT + DONE + ending)
-    assert (result.status, result.reason.code) == (Status.FAILED, code)
+    assert (result.status, result.reason.code) == (Status.INVALID_OUTPUT, code)
 
 
 def test_a_protected_path_is_a_violation_with_its_patch_kept(tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_a_changed_input_is_a_violation(tmp_path: Path) -> None:
 def test_refused_tool_calls_and_no_change_are_blocked(tmp_path: Path) -> None:
     body = "\nsay('tool_call', id='1', outcome='denied')\n"
     result = attempt(tmp_path, STARTED + body + DONE)
-    assert (result.status, result.counters["denied"]) == (Status.BLOCKED, 1)
+    assert (result.status, result.counters.denied) == (Status.BLOCKED, 1)
 
 
 def test_no_change_is_told(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def play(
 
 def failure(folder: Path, action: dict[str, Any], **options: Any) -> str:
     result, _ = play(folder, {"do": [action]}, **options)
-    assert result.status is Status.FAILED
+    assert result.status is Status.INVALID_OUTPUT
     return result.reason.detail
 
 
@@ -101,7 +101,7 @@ def test_the_first_step_that_fits_is_played(tmp_path: Path) -> None:
         outputs=("notes",),
     )  # fmt: skip
     assert result.status is Status.OK, result.reason
-    assert result.usage.actions == 4
+    assert result.counters.actions == 4
     assert (attempt / "workspace/models/a.py").read_text() == "a = 2\nb = 1\n"
     experiment = (attempt / "workspace/experiment.yaml").read_text()
     assert experiment == "model:\n  layers: 3  # depth\nseed: 7\n"
@@ -110,7 +110,7 @@ def test_the_first_step_that_fits_is_played(tmp_path: Path) -> None:
 
 def test_no_step_fits(tmp_path: Path) -> None:
     result, _ = play(tmp_path, {"when": {"phase": "propose"}, "do": []})
-    assert result.status is Status.FAILED
+    assert result.status is Status.INVALID_OUTPUT
     assert "no step for" in result.reason.detail
 
 
@@ -191,13 +191,13 @@ def test_a_review_comes_from_the_check_and_from_what_is_still_there(tmp_path: Pa
 def test_edits_are_denied_without_the_capability(tmp_path: Path) -> None:
     action = {"edit": {"file": "models/a.py", "find": "a = 1", "replace": "a = 2"}}
     result, _ = play(tmp_path, {"do": [action]}, capabilities=("read",))
-    assert (result.status, result.counters["denied"]) == (Status.BLOCKED, 1)
+    assert (result.status, result.counters.denied) == (Status.BLOCKED, 1)
 
 
 @pytest.mark.parametrize(
     ("action", "status"),
     [
-        ({"crash": 7}, Status.FAILED),
+        ({"crash": 7}, Status.INVALID_OUTPUT),
         ({"edit_protected": "judge.py"}, Status.POLICY_VIOLATION),
         ({"silent_success": True}, Status.INVALID_OUTPUT),
     ],
@@ -210,7 +210,7 @@ def test_it_misbehaves_on_request(tmp_path: Path, action: dict[str, Any], status
 def test_a_daemon_is_swept(tmp_path: Path) -> None:
     change = {"experiment": {"seed": 8}}
     result, _ = play(tmp_path, {"do": [change, {"spawn_daemon": 60}]})
-    assert (result.status, result.counters["survivors"]) == (Status.OK, 1)
+    assert (result.status, result.counters.survivors) == (Status.OK, 1)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_failure_is_tried_again_in_a_fresh_workspace(tmp_path: Path) -> None:
 def test_attempts_are_bounded(tmp_path: Path) -> None:
     result = run(task(tmp_path, linear_phase(), scripted(tmp_path, CRASH, {"do": [WRITE]})))
     assert (result.outcome, result.artifacts) == (Outcome.FAILED, {})
-    assert result.reason == "investigator: failed: exit status 9"
+    assert result.reason == "investigator: invalid_output: exit status 9, without a final report"
 
 
 @pytest.mark.parametrize(

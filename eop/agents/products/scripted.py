@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from eop.agents.contract import Command, Event, ProductFacts, Request
+from eop.agents.contract import Command, ProductFacts, Request
+from eop.agents.events import Event, Kind
 from eop.agents.stream import json_lines
 from eop.agents.workspace import Workspace
 from eop.core.canonical import digest, file_digest
@@ -20,10 +21,12 @@ from eop.core.yaml_files import read_yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eop.agents.contract import Recording
+
 NAME = "scripted"
 VERSION = "1"
 PROGRAM = Path(__file__).with_name("scripted_program.py")
-_KINDS = frozenset({"started", "tool_call", "message", "usage", "final"})
+_KINDS = frozenset({Kind.STARTED, Kind.TOOL_CALL, Kind.MESSAGE, Kind.USAGE, Kind.FINAL})
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Scripted:
     name: str = NAME
     trusted: bool = True
     network: bool = False
+    answers: bool = False
     capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
+    sessions: tuple[str, ...] = ()
 
     def probe(self) -> ProductFacts:
         """The digest covers the program, the playbook and the edit files that it names."""
@@ -50,14 +55,14 @@ class Scripted:
         )  # fmt: skip
         return Command(argv, read=(PROGRAM, self.playbook, *self.edit_files))
 
-    def parse(self, stdout: Path) -> list[Event]:
+    def parse(self, recording: Recording) -> list[Event]:
         """The program's lines are normalised events already."""
         events = []
-        for line in json_lines(stdout):
+        for line in json_lines(recording.stdout):
             kind = (line or {}).get("type")
             known = line is not None and kind in _KINDS
             data = {key: value for key, value in (line or {}).items() if key != "type"}
-            events.append(Event(str(kind), data) if known else Event("other", data))
+            events.append(Event(str(kind), data) if known else Event(Kind.OTHER, {"raw": line}))
         return events
 
 

@@ -292,7 +292,8 @@ def emit(kind: str, **fields: Any) -> None:
 
 def finish(status: str, text: str) -> None:
     """The final report: there is no model behind this product, so no tokens."""
-    emit("usage", input_tokens=0, output_tokens=0)
+    nothing = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 0)
+    emit("usage", **nothing, usd=0.0, source="final", complete=True, model_calls=0)
     emit("final", status=status, text=text)
 
 

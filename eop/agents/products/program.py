@@ -1,0 +1,121 @@
+"""What all command lines of real products share: settings, the pinned program, the endpoint."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eop.agents.contract import Endpoint, Mode, ProductFacts
+from eop.core.errors import EopError, ExitCode
+
+if TYPE_CHECKING:
+    from eop.agents.contract import Request
+
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[-.\w]*)?")
+_PROBE_S = 60
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a product is to be run, from the workflow config.
+
+    ``binary`` is a path or a name to be found on PATH. ``version``, when given, is the only one
+    that may run. ``url`` is the base URL of the model's API; the token is the value of the
+    environment variable ``key_env``, read when a node starts and never stored. ``package_dirs``
+    are further folders that the program needs to read.
+    """
+
+    binary: str
+    model: str
+    version: str | None = None
+    effort: str | None = None
+    url: str | None = None
+    key_env: str | None = None
+    package_dirs: tuple[Path, ...] = ()
+
+    def endpoint(self, request: Request, product: str) -> Endpoint:
+        """The endpoint of a node: the request's own, else the operator's."""
+        if request.endpoint is not None:
+            return request.endpoint
+        token = os.environ.get(self.key_env, "") if self.key_env else ""
+        if self.url and token:
+            return Endpoint(self.url, token)
+        missing = (
+            f"the environment variable {self.key_env}" if self.url else f"agents.{product}.url"
+        )
+        raise EopError(
+            "EOP871",
+            f"product '{product}' has no endpoint: {missing} is not set",
+            hint="name the model's API by url and key_env in config/config.yaml",
+            exit_code=ExitCode.ENVIRONMENT,
+        )
+
+    def program(self, product: str) -> Path:
+        """The program's file, links resolved; ``EopError`` when it is not there."""
+        found = shutil.which(self.binary)
+        if found is None:
+            raise EopError(
+                "EOP872",
+                f"product '{product}': there is no program {self.binary}",
+                hint=f"install it, or correct agents.{product}.binary in config/config.yaml",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
+        return Path(found).resolve()
+
+    def facts(self, product: str, *version_argv: str) -> ProductFacts:
+        """Version and digest of the program; another version than the pinned one is refused."""
+        path = self.program(product)
+        version = _version(path, version_argv or ("--version",), path.stat().st_mtime_ns)
+        if self.version is not None and version != self.version:
+            raise EopError(
+                "EOP873",
+                f"product '{product}' is version {version or 'unknown'}, pinned is {self.version}",
+                hint=f"install the pinned version, or change agents.{product}.version",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
+        return ProductFacts(product, version, _digest(path, path.stat().st_mtime_ns))
+
+
+def together(request: Request, product: str, needed: str, because: str) -> None:
+    """Refuse a request without the capability ``needed``, which the product cannot be denied.
+
+    A node that only reads may lack ``edit``: its workspace is read-only, whatever it tries.
+    """
+    if needed in request.capabilities or (needed == "edit" and request.mode is Mode.READ_ONLY):
+        return
+    raise EopError(
+        "EOP874",
+        f"product '{product}' cannot be denied '{needed}': {because}",
+        hint=f"allow '{needed}' in the phase's tools, or give the node another product",
+    )
+
+
+@functools.cache
+def _version(path: Path, argv: tuple[str, ...], changed_ns: int) -> str:
+    """The version that the program tells; empty when it tells none."""
+    del changed_ns
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull}
+    try:
+        done = subprocess.run(
+            [str(path), *argv], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", timeout=_PROBE_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = _VERSION.search(done.stdout)
+    return match[0] if match else ""
+
+
+@functools.cache
+def _digest(path: Path, changed_ns: int) -> str:
+    """SHA-256 of a program of several hundred megabytes: once for each state of the file."""
+    del changed_ns
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
