@@ -7,7 +7,9 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import target as targets
-from eop.agents.products import scripted
+from eop.agents.jail import choose
+from eop.agents.products import REAL, scripted
+from eop.agents.products.program import read_settings
 from eop.core.files import write_json
 from eop.core.yaml_files import read_yaml
 from eop.functions.artifacts import EXPERIMENT_FILE
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.agents.contract import Product
+    from eop.agents.jail import Jail
     from eop.functions.context import Context
     from eop.project.project import Project
     from eop.runtime.node import NodeResult
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 def run_agents(context: Context) -> NodeResult:
     """Run the phase's pattern on a fresh tree of the champion; outputs are in ``artifacts/``."""
     project, at = context.project, context.instance
+    ready = products(project)
     branch = context.branch
     proposal = context.artifacts.proposal(at.iteration, branch) if branch else None
     return run(
@@ -42,8 +46,8 @@ def run_agents(context: Context) -> NodeResult:
             base=_base(context),
             snapshot=snapshot_tree(project),
             directory=context.directory,
-            products=products(project),
-            jail=context.jail,
+            products=ready,
+            jail=_jail(context, ready),
             target=targets.load(
                 project.root / "config" / "targets" / f"{project.plan.target}.yaml"
             ),
@@ -125,10 +129,21 @@ def _branch_facts(context: Context) -> Path:
 def products(project: Project) -> Mapping[str, Product]:
     """The products that the protocol's nodes name, ready to start; ``EopError`` if one is not."""
     named = {name for phase in project.plan.phases for name in phase.nodes.values()}
-    if scripted.NAME not in named:
-        return {}
-    schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml")
-    return {scripted.NAME: scripted.load(project.playbook, schema)}
+    found: dict[str, Product] = {
+        name: REAL[name](read_settings(name, project.config.agents.get(name)))
+        for name in sorted(named & REAL.keys())
+    }
+    if scripted.NAME in named:
+        schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml")
+        found[scripted.NAME] = scripted.load(project.playbook, schema)
+    return found
+
+
+def _jail(context: Context, ready: Mapping[str, Product]) -> Jail:
+    """The jail of the node; without one, only the operator's word lets untrusted products run."""
+    if all(product.trusted for product in ready.values()):
+        return context.jail
+    return choose(context.project.config.isolation, trusted=False)
 
 
 def _schemas(folder: Path) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -27,6 +27,7 @@ class Config:
     ``signers`` names the file of those whose signed answers open gates, ``None`` takes any answer.
 
     ``threads`` counts CPU threads of one training; ``tolerance`` is absolute, in metric units.
+    ``agents`` are the settings of the real products, by product.
     """
 
     protocol: str
@@ -40,6 +41,7 @@ class Config:
     commit: bool
     playbook: str
     allow_unsafe: bool
+    agents: dict[str, Any] = field(default_factory=dict)
     signers: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -100,6 +102,7 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
         commit=raw["commit"],
         playbook=scripted.get("playbook") or f"config/playbooks/{protocol_name}.yaml",
         allow_unsafe=bool(raw["allow_unsafe"]),
+        agents={name: given for name, given in raw["agents"].items() if name != "scripted"},
         signers=raw.get("gates", {}).get("signers"),
     )
 

@@ -10,8 +10,15 @@ if TYPE_CHECKING:
 
 TOOLS = ("read", "edit", "shell")
 
+# Some tools cannot be denied one by one (Codex reads by running commands, the file tool of
+# OpenHands reads and edits): a node that asks for that is refused when it starts.
 PRODUCTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
+        "claude-code": frozenset(TOOLS),
+        "codex": frozenset(TOOLS),
+        "opencode": frozenset(TOOLS),
+        "openhands": frozenset(TOOLS),
+        "qwen-code": frozenset(TOOLS),
         "scripted": frozenset(TOOLS),
     }
 )

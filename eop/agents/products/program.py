@@ -10,12 +10,14 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eop.agents.contract import Endpoint, Mode, ProductFacts
 from eop.core.errors import EopError, ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eop.agents.contract import Request
 
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[-.\w]*)?")
@@ -81,6 +83,19 @@ class Settings:
                 exit_code=ExitCode.ENVIRONMENT,
             )
         return ProductFacts(product, version, _digest(path, path.stat().st_mtime_ns))
+
+
+def read_settings(product: str, given: Mapping[str, Any] | None) -> Settings:
+    """The settings of a product as the workflow config has them, which was checked already."""
+    if given is None:
+        raise EopError(
+            "EOP875",
+            f"the protocol names product '{product}', but its settings are not given",
+            hint=f"add agents.{product} with binary, model, url and key_env to config/config.yaml",
+            exit_code=ExitCode.CONFIG,
+        )
+    folders = tuple(Path(folder).absolute() for folder in given.get("package_dirs", ()))
+    return Settings(**{**given, "package_dirs": folders})
 
 
 def together(request: Request, product: str, needed: str, because: str) -> None:
