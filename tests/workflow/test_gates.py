@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from eop.agents.jail import Level, detect
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -62,6 +68,43 @@ def test_a_rejection_goes_back_with_its_reason_and_asks_again(project: Project) 
     assert "GATE CLOSED: agree (iteration 1)" in done.stderr
     assert "it01-agree.r2." in done.stderr
     assert project.eop("verify").returncode == 0
+    (page,) = (project.root / "gates").rglob("*-agree.r2.*.request.md")
+    assert "| name the file\n" in page.read_text()
+    page.with_name(page.name.replace("request.md", "approved")).touch()
+    done = project.snakemake()
+    assert "RUN ENDED: completed" in done.stderr, done.stderr
+    assert project.eop("verify").returncode == 0
+
+
+@pytest.mark.parametrize("isolation", ["auto", "off"])
+def test_an_agent_that_answers_for_a_person_opens_nothing(project: Project, isolation: str) -> None:
+    """It knows the digest of what it is about to leave, and writes the answer beside its output."""
+    if isolation == "auto" and detect() is Level.NONE:
+        pytest.skip("this machine has no jail")
+    page = project.request("agree")
+    sentinel = page.with_name(page.name.replace("request.md", "approved"))
+    shutil.rmtree(project.root / "runs")
+    page.unlink()
+    playbook = project.root / "config/playbooks/minimal.yaml"
+    steps = yaml.safe_load(playbook.read_text())
+    for step in steps["steps"]:
+        if step.get("when", {}).get("phase") == "look":
+            step["do"].append({"edit_protected": str(sentinel)})
+    playbook.write_text(yaml.safe_dump(steps))
+    project.configure(isolation=f'"{isolation}"')
+    done = project.snakemake()
+    assert not (project.root / "runs/minimal-synthetic/it01/advise").exists()
+    kinds = [json.loads(path.read_text())["type"] for path in project.events()]
+    assert "gate_approved" not in kinds
+    if isolation == "off":
+        assert done.returncode != 0
+        assert "before its question" in done.stderr
+        sentinel.unlink()
+        again = project.snakemake()
+        assert f"{sentinel.name}" in again.stderr, "the agent had known the digest"
+        assert "note  agents of this run work without a jail" in again.stderr
+    else:
+        assert not sentinel.exists(), "the jail hides gates/"
 
 
 def test_changed_content_behind_a_request_is_refused(project: Project) -> None:
