@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,32 +15,87 @@ from eop.core.errors import ExitCode
 from eop.driver.workflow import advance_and_compile, load_project, lock_project
 from eop.project.config import read_raw
 from eop.protocol import compiler
-from eop.protocol.coverage import coverage as held
+from eop.protocol.coverage import Coverage
+from eop.protocol.coverage import coverage as held_markers
 from eop.protocol.diagnostics import render
+from eop.protocol.formats import DIAGNOSTICS_SCHEMA, as_data, as_github
+
+if TYPE_CHECKING:
+    from eop.protocol.diagnostics import Diagnostic
+    from eop.protocol.model import Plan
 
 
-@click.command(epilog="Example: eop check config/protocols/demo.eop.md")
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command(epilog="Example: eop check config/protocols/*.eop.md")
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @click.option("--coverage", is_flag=True, help="List every marker and what holds it.")
-@json_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    help="For people, for programs, or as annotations of GitHub's checks.  [default: text]",
+)
 @click.pass_obj
-def check(root: Path, path: Path, coverage: bool, as_json: bool) -> None:
-    """Check a protocol: all errors at once, each with file, line, column and a hint."""
-    found = compiler.check(path, root=root)
-    if as_json:
-        print_json([asdict(diagnostic) for diagnostic in found])
-    elif found:
-        click.echo(render(found), err=True)
-    elif coverage:
-        for row in held(path, root):
-            step = f"{row.step}." if row.step else ""
-            click.echo(f"{path}:{row.line:<4} {step + row.marker:<32} {row.held:<17} {row.by}")
-    else:
-        plan = compiler.load(path, root=root)
-        steps = f"{len(plan.phases)} phases, {len(plan.gates)} gates"
-        click.echo(f"{path}: ok ({steps}, plan {plan.digest[:16]})")
-    if found:
+def check(root: Path, paths: tuple[Path, ...], coverage: bool, form: str) -> None:
+    """Check protocols: all errors at once, each with file, line, column and a hint.
+
+    Exit status 4 when one of them has an error; `eop explain CODE` says more about an error.
+    """
+    checked = [Checked.of(path, root, coverage=coverage) for path in paths]
+    if form == "json":
+        print_json({"schema": DIAGNOSTICS_SCHEMA, "files": [one.data() for one in checked]})
+    for one in checked:
+        if form == "github" and one.diagnostics:
+            click.echo(as_github(one.diagnostics))
+        elif form == "text":
+            click.echo(one.text(), err=bool(one.diagnostics))
+    if any(one.diagnostics for one in checked):
         sys.exit(int(ExitCode.PROTOCOL))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A checked file: its faults, else its plan, and what holds its markers when that was asked."""
+
+    path: Path
+    diagnostics: list[Diagnostic]
+    plan: Plan | None
+    held: list[Coverage] | None
+
+    @classmethod
+    def of(cls, path: Path, root: Path, *, coverage: bool) -> Checked:
+        """Check the protocol at ``path`` in the project at ``root``."""
+        found = compiler.check(path, root=root)
+        if found:
+            return cls(path, found, None, None)
+        plan = compiler.load(path, root=root)
+        return cls(path, [], plan, held_markers(path, root) if coverage else None)
+
+    def data(self) -> dict[str, Any]:
+        """As an item of ``files`` in ``config/schemas/diagnostics.schema.yaml``."""
+        held = {} if self.held is None else {"coverage": [asdict(row) for row in self.held]}
+        return {
+            "path": str(self.path),
+            "plan": self.plan.digest if self.plan else None,
+            "diagnostics": [as_data(found) for found in self.diagnostics],
+            **held,
+        }
+
+    def text(self) -> str:
+        """For people: the errors, or what holds each marker, or that all is well."""
+        if self.plan is None:
+            return render(self.diagnostics)
+        if self.held is None:
+            steps = f"{len(self.plan.phases)} phases, {len(self.plan.gates)} gates"
+            return f"{self.path}: ok ({steps}, plan {self.plan.digest[:16]})"
+        return "\n".join(
+            f"{self.path}:{row.line:<4} {row.name:<32} {row.held:<17} {row.by}" for row in self.held
+        )
 
 
 @click.command("compile", epilog="Example: eop compile --graph > protocol.mmd")

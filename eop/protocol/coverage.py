@@ -63,6 +63,11 @@ class Coverage:
     held: str
     by: str
 
+    @property
+    def name(self) -> str:
+        """The marker with its step before it."""
+        return f"{self.step}.{self.marker}" if self.step else self.marker
+
 
 def coverage(
     path: Path, root: Path, *, products: Mapping[str, frozenset[str]] = PRODUCTS

@@ -72,7 +72,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("leaderboard", "--json"),
         ("gate", "list", "--json"),
         ("compile", "--json"),
-        ("check", str(REPOSITORY / MINIMAL), "--json"),
+        ("check", str(REPOSITORY / MINIMAL), "--format", "json"),
     ],
     ids=" ".join,
 )
