@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from eop.cli.control import cancel, pause, resume
 from eop.cli.gate import gate
 from eop.cli.inspect import leaderboard, status, verify
 from eop.cli.protocol import check, compile_
@@ -33,7 +34,10 @@ def cli(context: click.Context, project: Path) -> None:
     context.obj = project.resolve()
 
 
-for command in (check, compile_, run, status, gate, verify, leaderboard, reproduce, demo):
+for command in (
+    *(check, compile_, run, pause, resume, cancel, status, gate),
+    *(verify, leaderboard, reproduce, demo),
+):
     cli.add_command(command)
 
 

@@ -28,11 +28,11 @@ from eop.report import leaderboard_text
 def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple[str, ...]) -> None:
     """Call Snakemake until the run stands still.
 
-    Ends with status 3 when a gate waits for you, 0 when the run has ended. Further options go to
-    Snakemake as they are (after --).
+    Ends with status 3 when a gate waits for you or the run is paused, 0 when the run
+    has ended. Further options go to Snakemake as they are (after --).
     """
     position = run_until_still(root, overrides(pairs), cores=cores, extra=snakemake_options)
-    if position.waiting:
+    if position.waiting or (position.state.halt and not position.ended):
         sys.exit(int(ExitCode.GATE_CLOSED))
     if position.ended not in ("completed", "rejected"):
         click.echo(f"the run stopped: {position.ended or position.frontier.reason}", err=True)

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 
 def closing_lines(project: Project, position: Position) -> list[str]:
-    """One block of text per gate that waits, and one when the run has ended or goes on."""
+    """One block of text per gate that waits, and one when the run is paused or has ended."""
     lines = [_gate(project, gate) for gate in position.waiting]
+    halt = position.state.halt
+    if halt and not position.ended:
+        lines.append(
+            f"RUN PAUSED\n  {halt}\n  to go on  eop resume, then run the same command again"
+        )
     if position.ended:
         lines.append(_end(project, position.ended))
     return lines

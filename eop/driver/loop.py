@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode
 from eop.driver.workflow import load_project
 from eop.project.config import read_raw
+from eop.project.project import Project
 from eop.runtime.advance import advance
 from eop.runtime.trace import Trace
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from eop.project.project import Project
     from eop.runtime.advance import Position
 
 
@@ -28,7 +28,8 @@ def run_until_still(
     """Call ``snakemake`` again and again until it moves the run no further.
 
     ``overrides`` are workflow config values, ``extra`` goes to Snakemake as it is. Raises
-    ``EopError`` (EOP820) when a call fails: what it printed is on the terminal above.
+    ``EopError`` (EOP820) when a call fails: what it printed is on the terminal above. A call ends
+    early, and has not failed, when somebody halts the run meanwhile.
     """
     project = load_project(root, read_raw(root, overrides))
     position = None
@@ -40,7 +41,7 @@ def run_until_still(
             env=os.environ,
             check=False,
         ).returncode
-        if status:
+        if status and not _halted(project):
             raise EopError(
                 "EOP820",
                 f"snakemake ended with status {status}; its own message stands above",
@@ -48,8 +49,17 @@ def run_until_still(
                 exit_code=ExitCode.FAILURE,
             )
         position = position_of(project)
-        if position.ended or position.waiting or position.state.seq == before:
+        still = position.state.halt or position.state.seq == before
+        if still or position.ended or position.waiting:
             return position
+
+
+def _halted(project: Project) -> bool:
+    """Whether somebody has paused or cancelled the run, if it has begun at all."""
+    if not Trace(project.trace_dir, project.plan).begun:
+        return False
+    begun = Project.of_run(project.root, project.run)
+    return Trace(begun.trace_dir, begun.plan).state().halt is not None
 
 
 def snakemake_command(

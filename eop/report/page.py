@@ -53,11 +53,13 @@ def page(view: RunView, entries: Sequence[Entry], files: Mapping[str, EntryFiles
 
 
 def _header(view: RunView) -> Markup:
-    standing = view.ended or ("waits for a person" if view.waiting else "running")
+    asks = "waits for a person" if view.waiting else "running"
+    standing = view.ended or ("paused" if view.halt else asks)
     return el(
         "header",
         el("div", el("h1", view.run, class_="grow"), badge(standing), class_="head"),
         el("p", f"{view.title} · protocol {view.protocol} · {view.events} events", class_="soft"),
+        el("p", view.halt) if view.halt else None,
     )
 
 

@@ -108,13 +108,14 @@ def print_status(console: Console, view: RunView, problems: Sequence[str] = ()) 
 
     ``problems`` are sentinels that decide nothing, one line each.
     """
-    standing = f"ended: {view.ended}" if view.ended else ("waits" if view.waiting else "running")
     console.print(
         Text.assemble(
             (view.run, "bold"),
-            f"  {view.protocol}, {view.events} events, {standing.replace('_', ' ')}",
+            f"  {view.protocol}, {view.events} events, {view.standing.replace('_', ' ')}",
         )
     )
+    if view.halt:
+        console.print(Text(view.halt, "bold yellow"), soft_wrap=True)
     for iteration in view.iterations:
         console.print(_steps(iteration))
     for spend in view.spend:

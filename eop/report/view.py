@@ -91,15 +91,28 @@ class Spend:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run: ``ended`` says why it is over, ``None`` while it is not."""
+    """A run: ``ended`` says why it is over, ``None`` while it is not.
+
+    ``halt`` says who has paused or cancelled it and why, ``None`` when nobody has.
+    """
 
     run: str
     protocol: str
     title: str
     events: int
     ended: str | None
+    halt: str | None
     iterations: tuple[IterationView, ...]
     spend: tuple[Spend, ...]
+
+    @property
+    def standing(self) -> str:
+        """In a word or two: how it ended, or that it is paused, waits for a person or runs."""
+        if self.ended:
+            return f"ended: {self.ended}"
+        if self.halt:
+            return "paused"
+        return "waits" if self.waiting else "running"
 
     @property
     def waiting(self) -> tuple[GateView, ...]:
@@ -125,6 +138,7 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
         title=plan.title,
         events=state.seq,
         ended=state.ended,
+        halt=str(state.halt) if state.halt else None,
         iterations=tuple(
             _iteration(plan, state, number, decided) for number in range(1, state.iteration + 1)
         ),

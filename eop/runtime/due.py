@@ -14,6 +14,7 @@ from eop.runtime.frontier import (
 )
 from eop.runtime.gates import REJECTED, gate_digest
 from eop.runtime.node import Instance, Outcome
+from eop.runtime.state import CANCELLED
 
 if TYPE_CHECKING:
     from eop.runtime.state import State
@@ -39,6 +40,8 @@ def due(plan: Plan, state: State) -> tuple[str, dict[str, Any]] | None:
 
 def ending(plan: Plan, state: State) -> str | None:
     """Why the run is over, one of ``END_REASONS``; ``None`` while it is not."""
+    if state.halt and state.halt.status == CANCELLED:
+        return CANCELLED
     if any(
         known is not None and known.status == REJECTED
         for known in (state.gate(gate) for gate in gates_of(plan, state))

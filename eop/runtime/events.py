@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # What the first event of a trace names as its predecessor.
 GENESIS = "0" * 64
 
-END_REASONS = ("completed", "rejected", "failed", "budget_exhausted")
+END_REASONS = ("completed", "rejected", "failed", "budget_exhausted", "cancelled")
 
 EVENT_SCHEMA = "event/1"
 
@@ -243,6 +243,9 @@ SHAPES: dict[str, dict[str, Check]] = {
     "gate_approved": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},
     "gate_rejected": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},
     "loop_continued": {"iteration": _turn},
+    "run_paused": {"by": _name, "reason": _text},
+    "run_resumed": {"by": _name, "reason": _text},
+    "run_cancelled": {"by": _name, "reason": _text},
     "run_ended": {"reason": _one_of(*END_REASONS)},
 }
 

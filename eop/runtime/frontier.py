@@ -53,6 +53,8 @@ def enabled(plan: Plan, state: State, instance: Instance) -> Verdict:
         return Verdict("refused", problem)
     if node is not None and node.status == OPEN:
         return Verdict("wait", f"attempt {node.attempt} of {instance.key} is open")
+    if state.halt:
+        return Verdict("wait", str(state.halt))
     phase = plan.phase(instance.step)
     unmet = waits_for(plan, state, instance)
     if unmet:
@@ -202,8 +204,10 @@ def frontier(plan: Plan, state: State) -> Frontier:
     first = _before_the_branches(plan, reachable, unknown)
     if first is not None:
         inside = [node for node in inside if node.step in first or is_over(plan, state, node)]
+    if state.ended or state.halt:
+        inside = [node for node in inside if is_over(plan, state, node)]
     if state.ended:
-        inside, closed = [node for node in inside if is_over(plan, state, node)], []
+        closed = []
     keys = {node.key for node in inside}
     earlier = [Instance.parse(k) for k, n in state.nodes.items() if n.final and k not in keys]
     reason = _stop_reason(plan, state, closed, unknown)
@@ -260,6 +264,8 @@ def _instances(plan: Plan, state: State, step: str) -> list[Instance] | None:
 def _stop_reason(plan: Plan, state: State, closed: list[Instance], unknown: list[str]) -> str:
     if state.ended:
         return f"the run has ended: {state.ended}"
+    if state.halt:
+        return str(state.halt)
     if closed:
         return "closed: " + ", ".join(f"gate {gate.key}" for gate in closed)
     if unknown:

@@ -55,7 +55,8 @@ def perform(
 def enter(trace: Trace, plan: Plan, instance: Instance) -> Entered:
     """Ask to do the work of a node, once its lock is held.
 
-    Raises ``EopError``: EOP735 when it may not run now (exit 3 behind a closed gate, else 7),
+    Raises ``EopError``: EOP735 when it may not run now (exit 3 behind a closed gate or
+    in a paused run, else 7),
     EOP734 when an artifact that it builds on is not what was committed.
     """
     state = trace.state()
@@ -89,7 +90,7 @@ def _not_now(plan: Plan, state: State, instance: Instance, reason: str) -> EopEr
         "EOP735",
         f"{instance.key} may not run now: {reason}",
         hint="`eop status` shows what may run and what the run waits for",
-        exit_code=ExitCode.GATE_CLOSED if closed else ExitCode.STATE,
+        exit_code=ExitCode.GATE_CLOSED if closed or state.halt else ExitCode.STATE,
     )
 
 

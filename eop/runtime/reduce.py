@@ -14,7 +14,18 @@ from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled
 from eop.runtime.gates import APPROVED, REJECTED
 from eop.runtime.node import Artifact, Instance, Outcome, Usage
-from eop.runtime.state import ABANDONED, OPEN, Amount, GateState, NodeState, State, evolve
+from eop.runtime.state import (
+    ABANDONED,
+    CANCELLED,
+    OPEN,
+    PAUSED,
+    Amount,
+    GateState,
+    Halt,
+    NodeState,
+    State,
+    evolve,
+)
 
 # Outcomes after which another attempt may do better; the others would only repeat themselves.
 RETRIED = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
@@ -268,6 +279,24 @@ def _continued(plan: Plan, state: State, data: _Data) -> State:
     return evolve(state, iteration=data["iteration"])
 
 
+def _paused(plan: Plan, state: State, data: _Data) -> State:
+    if state.halt:
+        raise Refused(str(state.halt))
+    return evolve(state, halt=Halt(PAUSED, data["by"], data["reason"]))
+
+
+def _resumed(plan: Plan, state: State, data: _Data) -> State:
+    if state.halt is None or state.halt.status != PAUSED:
+        raise Refused(str(state.halt or "the run is not paused"))
+    return evolve(state, halt=None)
+
+
+def _cancelled(plan: Plan, state: State, data: _Data) -> State:
+    if state.halt and state.halt.status == CANCELLED:
+        raise Refused(str(state.halt))
+    return evolve(state, halt=Halt(CANCELLED, data["by"], data["reason"]))
+
+
 def _ended(plan: Plan, state: State, data: _Data) -> State:
     reason = ending(plan, state)
     if reason != data["reason"]:
@@ -285,5 +314,8 @@ _STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
     "gate_approved": _approved,
     "gate_rejected": _rejected,
     "loop_continued": _continued,
+    "run_paused": _paused,
+    "run_resumed": _resumed,
+    "run_cancelled": _cancelled,
     "run_ended": _ended,
 }

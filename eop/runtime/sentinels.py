@@ -109,10 +109,11 @@ def read(path: Path) -> Content | None:
         data = stream.read(_LONGEST + 1)
     if len(data) > _LONGEST:
         raise UnusableError(f"longer than {_LONGEST} bytes")
-    return Content(_user(status.st_uid), status.st_nlink, data)
+    return Content(user_name(status.st_uid), status.st_nlink, data)
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """The login name of a user of this machine, its number when it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _instance = lru_cache(maxsize=1 << 14)(Instance)
 
 OPEN = "open"
+PAUSED = "paused"
+CANCELLED = "cancelled"
 ABANDONED = "abandoned"
 
 
@@ -77,6 +79,19 @@ class GateState:
 
 
 @dataclass(frozen=True)
+class Halt:
+    """What a person has stopped a run with: ``paused``, until resumed, or ``cancelled``."""
+
+    status: str
+    by: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
+        return f"the run is {self.status} by {self.by}{reason}"
+
+
+@dataclass(frozen=True)
 class State:
     """The tuple (q, V, A, G, B, R, T) of one run.
 
@@ -86,7 +101,7 @@ class State:
     and digest. ``feedback`` holds the reason of the rejection that sent a step back.
     ``unmetered`` counts attempts of unknown usage that had no reservation to stand for it.
     ``signers`` is the digest of the file of those who may sign answers, ``None`` where a name is
-    enough.
+    enough. While there is a ``halt``, nothing is entered or skipped.
     """
 
     run: str
@@ -105,6 +120,7 @@ class State:
     reserved: Amount = field(default_factory=Amount)
     unmetered: int = 0
     ended: str | None = None
+    halt: Halt | None = None
     signers: str | None = None
 
     @property

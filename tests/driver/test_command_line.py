@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import click
 import pytest
+from begun import MINIMAL, begun_project
 from click.testing import CliRunner
 from entry_samples import FILES, REPOSITORY, candidate
 
@@ -15,8 +15,6 @@ from eop.cli import cli
 from eop.cli.common import overrides
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
-from eop.driver.start import open_run
-from eop.driver.workflow import load_project
 from eop.leaderboard import write_entry
 from eop.project.config import read_raw, resolve
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
-
-MINIMAL = "config/protocols/minimal.eop.md"
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -50,16 +46,7 @@ def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose run has begun: nothing has been trained."""
-    root = tmp_path_factory.mktemp("project")
-    for name in ("config", "hstu"):
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / name, root / name, ignore=ignore)
-    config = root / "config" / "config.yaml"
-    lines = config.read_text().splitlines()
-    lines = [f"protocol: {MINIMAL}" if line.startswith("protocol:") else line for line in lines]
-    write_text(config, "\n".join(lines) + "\n")
-    open_run(load_project(root, read_raw(root)))
+    root = begun_project(tmp_path_factory.mktemp("project"))
     write_entry(root, candidate(), FILES)
     return root
 

@@ -86,12 +86,15 @@ def a_run_with_every_event(root: Path) -> Run:
     run.do("it01_p02_analyze_r2")
     run.do("it01_promote_r2")
     run.touch()
+    run.trace.append("run_paused", {"by": "a", "reason": "wait"})
+    run.trace.append("run_resumed", {"by": "a", "reason": ""})
     run.do("it02_propose")
     run.touch("rejected")
     run.do("it02_propose_r2")
     run.touch("rejected")
     run.do("it02_propose_r3")
-    run.touch("rejected")
+    run.trace.append("run_cancelled", {"by": "a", "reason": "enough"})
+    run.advance()
     return run
 
 
@@ -120,7 +123,7 @@ def test_what_an_event_does_not_carry_is_named(events: tuple[Event, ...]) -> Non
         assert problems(event.type, event.data) == []
         for data in spoilt(event):
             assert problems(event.type, data)
-    assert problems("run_paused", {}) == ["unknown event type 'run_paused'"]
+    assert problems("run_praised", {}) == ["unknown event type 'run_praised'"]
 
 
 def test_another_version_is_refused(events: tuple[Event, ...]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from halting import HALTING, Halting
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from eop.protocol.model import (
     ALL,
@@ -31,6 +32,7 @@ from eop.runtime.state import OPEN, State
 
 # What may happen next; what is named more often happens more often.
 MOVES = ["go_well", "work", "leave", "leave", "follow", "answer", "open_branches", "die", "force"]
+MOVES += HALTING
 OUTCOMES = [*["completed"] * 6, "failed", "timed_out", "blocked"]
 
 
@@ -130,7 +132,7 @@ def _before(rule: OnReject, ordered: tuple[str, ...]) -> OnReject:
     return OnReject() if rule.goto == "one" and not ordered else rule
 
 
-class Histories(RuleBasedStateMachine):
+class Histories(Halting):
     """Plays a run by events alone; ``states`` keeps the state after each."""
 
     @initialize(plan=plans())
@@ -149,6 +151,7 @@ class Histories(RuleBasedStateMachine):
         prev = self.events[-1].digest if self.events else GENESIS
         event = Event(len(self.events) + 1, kind, data, prev, "t", "h")
         self.states.append(reduce(self.plan, before, event))
+        assert not (before and before.halt and kind in ("node_entered", "node_skipped"))
         self.events.append(event)
 
     def refuses(self, kind: str, **data: Any) -> bool:
@@ -374,7 +377,7 @@ class Histories(RuleBasedStateMachine):
     def the_run_is_never_stuck(self) -> None:
         """Until its end, there is a job to do, an event that is due, or a person to ask."""
         state = self.state
-        if state.ended or self.open_nodes() or self.asking():
+        if state.ended or state.halt or self.open_nodes() or self.asking():
             return
         assert self.possible() or due(self.plan, state) or opens(self.plan, state)
 

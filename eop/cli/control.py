@@ -1,0 +1,65 @@
+"""`eop pause`, `eop resume`, `eop cancel`: stop a run and let it go on, from any shell.
+
+They add an event to the trace and need no lock: they work beside a run, from any host.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import click
+
+from eop.cli.common import open_project, run_option
+from eop.driver.loop import position_of
+from eop.runtime.gates import visible
+from eop.runtime.sentinels import user_name
+from eop.runtime.trace import Trace
+
+reason_option = click.option("--reason", default="", help="Why; recorded with your name.")
+
+
+@click.command(epilog="Example: eop pause --reason 'the disk is nearly full'")
+@run_option
+@reason_option
+@click.pass_obj
+def pause(root: Path, run_name: str | None, reason: str) -> None:
+    """Let nothing new begin. What is at work ends and is kept; gates can be answered."""
+    at_work = _record(root, run_name, "run_paused", reason)
+    click.echo(f"paused; {_ending(at_work)}; to go on: eop resume")
+
+
+@click.command(epilog="Example: eop resume")
+@run_option
+@reason_option
+@click.pass_obj
+def resume(root: Path, run_name: str | None, reason: str) -> None:
+    """Let a paused run go on, with the next `eop run` or `snakemake`."""
+    _record(root, run_name, "run_resumed", reason)
+    click.echo("resumed; go on with `eop run` or `snakemake`")
+
+
+@click.command(epilog="Example: eop cancel --reason 'the target has a bug'")
+@run_option
+@reason_option
+@click.pass_obj
+def cancel(root: Path, run_name: str | None, reason: str) -> None:
+    """End a run for good. What is at work ends and is recorded; nothing else begins."""
+    at_work = _record(root, run_name, "run_cancelled", reason)
+    click.echo(f"cancelled; {_ending(at_work)}")
+
+
+def _record(root: Path, run_name: str | None, kind: str, reason: str) -> tuple[str, ...]:
+    """Add the event, and what follows from it; return the nodes that are at work."""
+    project = open_project(root, run_name)
+    by = f"{user_name(os.getuid())}@{socket.gethostname()}"
+    trace = Trace(project.trace_dir, project.plan)
+    trace.append(kind, {"by": by, "reason": visible(reason).strip()})
+    return position_of(project).state.active
+
+
+def _ending(at_work: tuple[str, ...]) -> str:
+    if not at_work:
+        return "nothing is at work"
+    return f"still at work, until they end: {', '.join(at_work)}"
