@@ -158,7 +158,14 @@ class Nodes:
             product = self._product(request.turn.role)
             invoke(
                 product,
-                replace(request, turn=number, directory=directory, inputs=priors, limits=limits),
+                replace(
+                    request,
+                    turn=number,
+                    directory=directory,
+                    inputs=priors,
+                    limits=limits,
+                    key=identity,
+                ),
                 self.task.jail,
             )
             tries.append(attempts.load(directory, product))

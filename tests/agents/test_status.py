@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -112,6 +114,16 @@ def test_the_order_is_the_contract() -> None:
         assert decide(everything)[0] is expected[second]
     everything = replace(everything, missing=(), events=DENIED)
     assert decide(everything)[0] is Status.BLOCKED
+
+
+def test_the_documented_order_is_the_order() -> None:
+    text = (Path(__file__).parents[2] / "docs/agents.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*?) \|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == list(Status)
+    for name, again in rows:
+        retry = RETRIES[Status(name)]
+        assert again.startswith(str(retry.most) if retry.most else "no")
+        assert ("pause" in again) == retry.pause
 
 
 @given(
