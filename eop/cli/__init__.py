@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eop.cli.control import cancel, pause, resume
+from eop.cli.explain import explain
 from eop.cli.gate import gate
 from eop.cli.inspect import leaderboard, status, verify
 from eop.cli.protocol import check, compile_
@@ -35,7 +36,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 
 for command in (
-    *(check, compile_, run, pause, resume, cancel, status, gate),
+    *(check, explain, compile_, run, pause, resume, cancel, status, gate),
     *(verify, leaderboard, reproduce, demo),
 ):
     cli.add_command(command)
