@@ -11,6 +11,7 @@ from eop.cli.control import cancel, pause, resume
 from eop.cli.explain import explain
 from eop.cli.gate import gate
 from eop.cli.inspect import leaderboard, status, verify
+from eop.cli.migrate import migrate
 from eop.cli.protocol import check, compile_
 from eop.cli.run import demo, reproduce, run
 from eop.core.errors import EopError
@@ -36,8 +37,8 @@ def cli(context: click.Context, project: Path) -> None:
 
 
 for command in (
-    *(check, explain, compile_, run, pause, resume, cancel, status, gate),
-    *(verify, leaderboard, reproduce, demo),
+    *(check, explain, compile_, run, pause, resume, cancel, migrate),
+    *(status, gate, verify, leaderboard, reproduce, demo),
 ):
     cli.add_command(command)
 

@@ -50,12 +50,16 @@ def cancel(root: Path, run_name: str | None, reason: str) -> None:
     click.echo(f"cancelled; {_ending(at_work)}")
 
 
+def myself() -> str:
+    """Who gives this command: login name and host."""
+    return f"{user_name(os.getuid())}@{socket.gethostname()}"
+
+
 def _record(root: Path, run_name: str | None, kind: str, reason: str) -> tuple[str, ...]:
     """Add the event, and what follows from it; return the nodes that are at work."""
     project = open_project(root, run_name)
-    by = f"{user_name(os.getuid())}@{socket.gethostname()}"
     trace = Trace(project.trace_dir, project.plan)
-    trace.append(kind, {"by": by, "reason": visible(reason).strip()})
+    trace.append(kind, {"by": myself(), "reason": visible(reason).strip()})
     return position_of(project).state.active
 
 

@@ -8,6 +8,7 @@ from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
 from eop.functions.trees import pin_snapshot
+from eop.runtime.migration import differences
 from eop.runtime.signatures import SIGNERS_COPY, Signers, require_keygen
 from eop.runtime.trace import Trace
 from eop.runtime.witnesses import cut
@@ -168,9 +169,11 @@ def _must_fit(project: Project) -> None:
     if begun.plan.digest != project.plan.digest:
         raise EopError(
             "EOP710",
-            f"the protocol has changed since run '{project.run}' began",
+            f"the protocol has changed since run '{project.run}' began:\n  "
+            + "\n  ".join(differences(begun.plan, project.plan)),
             where=Where(project.config.protocol),
-            hint=f"restore it, or {way_out}",
+            hint="restore it; or `eop migrate`, if the run may go on under the new one; or "
+            f"{way_out}",
             exit_code=ExitCode.STATE,
         )
     if begun.config_digest != project.config_digest:

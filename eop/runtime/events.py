@@ -246,6 +246,7 @@ SHAPES: dict[str, dict[str, Check]] = {
     "run_paused": {"by": _name, "reason": _text},
     "run_resumed": {"by": _name, "reason": _text},
     "run_cancelled": {"by": _name, "reason": _text},
+    "plan_changed": {"from": _sha256, "to": _sha256, "by": _name, "reason": _text},
     "run_ended": {"reason": _one_of(*END_REASONS)},
 }
 

@@ -14,6 +14,7 @@ from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled
 from eop.runtime.gates import APPROVED, REJECTED
 from eop.runtime.node import Artifact, Instance, Outcome, Usage
+from eop.runtime.ordered import Ordered
 from eop.runtime.state import (
     ABANDONED,
     CANCELLED,
@@ -297,6 +298,22 @@ def _cancelled(plan: Plan, state: State, data: _Data) -> State:
     return evolve(state, halt=Halt(CANCELLED, data["by"], data["reason"]))
 
 
+def _plan_changed(plan: Plan, state: State, data: _Data) -> State:
+    """The state under the plan that comes: open questions are withdrawn, for they name the old one.
+
+    That the history fits the new plan is for the trace to judge, which holds the history.
+    """
+    if data["from"] != plan.digest or data["to"] == plan.digest:
+        raise Refused(f"the run is under plan {plan.digest[:16]}")
+    if state.active:
+        raise Refused(f"nodes are at work: {', '.join(state.active)}")
+    decided: Ordered[str, GateState] = Ordered()
+    for key, gate in state.gates.items():
+        if gate.status in (APPROVED, REJECTED):
+            decided = decided.set(key, gate)
+    return evolve(state, plan=data["to"], gates=decided)
+
+
 def _ended(plan: Plan, state: State, data: _Data) -> State:
     reason = ending(plan, state)
     if reason != data["reason"]:
@@ -317,5 +334,6 @@ _STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
     "run_paused": _paused,
     "run_resumed": _resumed,
     "run_cancelled": _cancelled,
+    "plan_changed": _plan_changed,
     "run_ended": _ended,
 }

@@ -10,7 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import read_json
+from eop.protocol.model import Plan
 from eop.runtime.events import GENESIS, Event, decode, encode
+from eop.runtime.migration import kept_plan, obstacles
 from eop.runtime.reduce import Refused, reduce
 from eop.runtime.trace_files import EventFiles, Listing, Pack
 
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from eop.protocol.model import Plan
     from eop.runtime.state import State
 
 _TRIES = 400
@@ -31,6 +33,9 @@ class Trace:
     Every reader folds the files anew as they come and checks the chain while it does: a gap, a
     wrong predecessor or an edited event is EOP731, exit 7. Safe for any number of processes on
     several hosts of a shared file system; one ``Trace`` object is for one thread.
+
+    ``plan`` is the one that the run is under now. Plans that it was under before are read from the
+    run's folder; EOP716 when it goes on under another than ``plan``.
     """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
@@ -39,6 +44,7 @@ class Trace:
         self._files = EventFiles(directory)
         self._events: list[Event] = []
         self._state: State | None = None
+        self._plans = {plan.digest: plan}
 
     @property
     def root(self) -> Path:
@@ -66,6 +72,7 @@ class Trace:
                 hint="`eop run` or `snakemake` starts it",
                 exit_code=ExitCode.STATE,
             )
+        self._must_be_current(self._state)
         return self._state
 
     def append(self, kind: str, data: Mapping[str, Any]) -> State:
@@ -76,8 +83,10 @@ class Trace:
         """
         for _ in range(_TRIES):
             self._catch_up()
+            if self._state is not None:
+                self._must_be_current(self._state)
             event = self._next(kind, data)
-            after = reduce(self.plan, self._state, event)
+            after = self._after(event)
             if self._files.publish(event.seq, encode(event)):
                 self._events.append(event)
                 self._state = after
@@ -155,13 +164,49 @@ class Trace:
             event = decode(content)
             if event.seq != seq:
                 raise ValueError(f"it says that it is event {event.seq}")
-            state = reduce(self.plan, self._state, event)
+            state = self._after(event)
         except ValueError as error:
             raise self._broken(place, str(error)) from None
         except Refused as error:
             raise self._broken(place, error.reason) from None
         self._events.append(event)
         self._state = state
+
+    def _after(self, event: Event) -> State:
+        """The state after an event that comes next, by the plan that is in force there."""
+        before = self._state
+        if before is None:
+            return reduce(self._named(event.data.get("plan")) or self.plan, None, event)
+        plan = self._plans[before.plan]
+        after = reduce(plan, before, event)
+        if after.plan != before.plan:
+            new = self._named(after.plan)
+            if new is None:
+                name = kept_plan(after.plan)
+                raise Refused(f"{name} is missing, or is not the plan that the event names")
+            against = obstacles(plan, new, before, self._events)
+            if against:
+                raise Refused("; ".join(against))
+        return after
+
+    def _named(self, digest: object) -> Plan | None:
+        """The plan of this digest, if it is the present one or was kept."""
+        if isinstance(digest, str) and digest not in self._plans:
+            path = self.directory.parent / kept_plan(digest)
+            kept = Plan.from_json(read_json(path)) if path.is_file() else None
+            if kept is not None and kept.digest == digest:
+                self._plans[digest] = kept
+        return self._plans.get(str(digest))
+
+    def _must_be_current(self, state: State) -> None:
+        if state.plan != self.plan.digest:
+            raise EopError(
+                "EOP716",
+                f"the run goes on under plan {state.plan[:16]}, not under {self.plan.digest[:16]}",
+                where=Where(str(self.directory.parent / "plan.json")),
+                hint="a change of the plan was cut short: `eop migrate` completes it",
+                exit_code=ExitCode.STATE,
+            )
 
     def _missing(self, seq: int, listing: Listing) -> EopError:
         why = f"the event is missing, and event {listing.last} is there"

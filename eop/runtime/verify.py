@@ -47,7 +47,7 @@ def verify(root: Path, run: str) -> list[str]:
         *_decisions(root, state),
         *budgets.overdrawn(plan, state),
         *_outcomes(folder, state),
-        *witnesses.strangers(root, state),
+        *witnesses.strangers(root, state, trace.events()),
     ]
 
 

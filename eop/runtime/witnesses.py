@@ -57,13 +57,13 @@ def cut(folder: Path, events: Sequence[Event]) -> str | None:
     return None
 
 
-def strangers(root: Path, state: State) -> Iterator[str]:
+def strangers(root: Path, state: State, events: Sequence[Event]) -> Iterator[str]:
     """Files of the run that stand for events which the trace does not hold, one line each.
 
     Pages of requests that were never made, work of nodes that never entered, and files among the
     artifacts of a completed node that it did not commit.
     """
-    yield from _requests(root / "gates", state)
+    yield from _requests(root / "gates", state.run, events)
     folder = root / "runs" / state.run
     known = {Instance.parse(key).directory: key for key in state.nodes}
     committed = {a.path for node in state.nodes.values() for a in node.artifacts}
@@ -78,12 +78,13 @@ def strangers(root: Path, state: State) -> Iterator[str]:
             yield from _uncommitted(root, path, committed)
 
 
-def _requests(gates: Path, state: State) -> Iterator[str]:
+def _requests(gates: Path, run: str, events: Sequence[Event]) -> Iterator[str]:
     asked = {
-        gate_file(gates, state.run, Instance.parse(key), gate.digest, REQUEST).name
-        for key, gate in state.gates.items()
+        gate_file(gates, run, Instance.parse(e.data["gate"]), e.data["digest"], REQUEST).name
+        for e in events
+        if e.type == "gate_requested"
     }
-    for path in sorted((gates / state.run).glob(f"*.{REQUEST}")):
+    for path in sorted((gates / run).glob(f"*.{REQUEST}")):
         if path.name not in asked:
             yield f"{path.name}: the trace knows no such request"
 

@@ -20,6 +20,7 @@ from eop.protocol.model import (
 )
 from eop.runtime.advance import Position, advance
 from eop.runtime.lifecycle import Entered, enter, leave
+from eop.runtime.migration import kept_plan
 from eop.runtime.node import Instance, NodeResult, Outcome, Usage
 from eop.runtime.signatures import SIGNERS_COPY
 from eop.runtime.trace import Trace
@@ -128,6 +129,15 @@ class Run:
     @property
     def gates(self) -> Path:
         return self.root / "gates" / self.name
+
+    def migrate(self, plan: Plan) -> Run:
+        """The same run under another plan; of no use itself from then on."""
+        for kept in (self.plan, plan):
+            write_json(self.folder / kept_plan(kept.digest), kept.to_json())
+        data = {"from": self.plan.digest, "to": plan.digest, "by": "ann@lab", "reason": ""}
+        self.trace.append("plan_changed", data)
+        write_json(self.folder / "plan.json", plan.to_json())
+        return Run(self.root, plan, self.name, self.signers)
 
     def advance(self) -> Position:
         return advance(self.root, self.name, self.plan, self.trace)

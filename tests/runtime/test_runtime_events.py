@@ -12,7 +12,7 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from research_run import Run
+from research_run import Run, research
 
 from eop.core.canonical import canonical_json
 from eop.runtime.events import SHAPES, Check, Event, decode, encode, event_schema, problems
@@ -86,6 +86,7 @@ def a_run_with_every_event(root: Path) -> Run:
     run.do("it01_p02_analyze_r2")
     run.do("it01_promote_r2")
     run.touch()
+    run = run.migrate(research(version="2"))
     run.trace.append("run_paused", {"by": "a", "reason": "wait"})
     run.trace.append("run_resumed", {"by": "a", "reason": ""})
     run.do("it02_propose")
