@@ -88,10 +88,11 @@ def _trace_fold(wanted: int) -> tuple[int, float]:
     reserve = {"actions": actions, "wall_s": float(phase.budget.wall_s or 0)}
     attempts = min(wanted // 2, int((plan.budget.actions or 0) / max(actions, 1)) - 1)
     digests = {"plan": plan.digest, "config": "0" * 64, "snapshot": "0" * 64}
+    variables = {name: kind["default"] for name, kind in plan.variables.items()}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "runs" / "bench" / "trace"
         trace = Trace(folder, plan)
-        trace.append("run_started", {"run": "bench", **digests})
+        trace.append("run_started", {"run": "bench", **digests, "variables": variables})
         for attempt in range(1, attempts + 1):
             node = {"node": "it01_investigate_code", "attempt": attempt}
             trace.append("node_entered", {**node, "reserve": reserve})

@@ -59,7 +59,7 @@ def open_project(root: Path, run_name: str | None) -> Project:
         raw = read_raw(root)
         check_keys(root, raw)
         plan = load(root / raw["protocol"], root=root)
-        run_name = resolve(root, raw, plan.name).run
+        run_name = resolve(root, raw, plan).run
         if run_name not in runs and len(runs) == 1:
             run_name = runs[0]
     if run_name not in runs:

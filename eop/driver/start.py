@@ -47,7 +47,8 @@ def open_run(project: Project) -> Trace:
     if signers is not None:
         write_bytes(project.run_dir / SIGNERS_COPY, signers.content)
         facts["signers"] = signers.digest
-    trace.append("run_started", {**facts, "snapshot": file_digest(project.snapshot)})
+    more = {"snapshot": file_digest(project.snapshot), "variables": project.config.variables}
+    trace.append("run_started", {**facts, **more})
     return trace
 
 

@@ -104,7 +104,7 @@ def load_project(root: Path, raw: Mapping[str, Any]) -> Project:
     """Resolve a raw workflow config and compile its protocol."""
     check_keys(root, raw)
     plan = load(root / raw["protocol"], root=root)
-    return Project(root, resolve(root, raw, plan.name), plan)
+    return Project(root, resolve(root, raw, plan), plan)
 
 
 def lock_project(root: Path) -> IO[str]:

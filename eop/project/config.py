@@ -10,10 +10,14 @@ import yaml
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
+from eop.project.variables import resolve_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from eop.protocol.expressions import Value
+    from eop.protocol.model import Plan
 
 CONFIG_FILE = "config/config.yaml"
 SCHEMA_FILE = "config/schemas/config.schema.yaml"
@@ -43,6 +47,7 @@ class Config:
     allow_unsafe: bool
     agents: dict[str, Any] = field(default_factory=dict)
     signers: str | None = None
+    variables: dict[str, Value] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -78,10 +83,11 @@ def read_raw(root: Path, overrides: Mapping[str, Any] | None = None) -> dict[str
     return {**(raw or {}), **(overrides or {})}
 
 
-def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
-    """Check ``raw`` against the schema and fill in its defaults.
+def resolve(root: Path, raw: Mapping[str, Any], plan: Plan) -> Config:
+    """Check ``raw`` against the schema and the plan's variables, and fill in its defaults.
 
-    Raises ``EopError`` (EOP603) that lists every unknown or ill-typed key at once.
+    Raises ``EopError``: EOP603 lists every unknown or ill-typed key at once, EOP605 every variable
+    that does not fit the protocol.
     """
     check_keys(root, raw)
     raw = _typed(raw)
@@ -91,7 +97,7 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
     scripted = raw["agents"].get("scripted", {})
     return Config(
         protocol=raw["protocol"],
-        run=raw.get("run") or f"{protocol_name}-{dataset}",
+        run=raw.get("run") or f"{plan.name}-{dataset}",
         dataset=dataset,
         data_dir=str(raw.get("data_dir") or f"data/raw/{dataset}"),
         experiment=raw.get("experiment") or fallback,
@@ -100,10 +106,11 @@ def resolve(root: Path, raw: Mapping[str, Any], protocol_name: str) -> Config:
         # YAML reads a bare `off` as false.
         isolation=raw["isolation"] or "off",
         commit=raw["commit"],
-        playbook=scripted.get("playbook") or f"config/playbooks/{protocol_name}.yaml",
+        playbook=scripted.get("playbook") or f"config/playbooks/{plan.name}.yaml",
         allow_unsafe=bool(raw["allow_unsafe"]),
         agents={name: given for name, given in raw["agents"].items() if name != "scripted"},
         signers=raw.get("gates", {}).get("signers"),
+        variables=resolve_variables(plan.variables, raw.get("variables") or {}, CONFIG_FILE),
     )
 
 

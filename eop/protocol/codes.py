@@ -24,6 +24,7 @@ CODES = MappingProxyType(
         "EOP115": "the fence is almost an eop fence",
         "EOP116": "an agent phase has no prose",
         "EOP117": "the protocol has no phase",
+        "EOP118": "an expression that cannot be read",
         # references
         "EOP201": "unknown step",
         "EOP202": "two steps share a name",
@@ -36,6 +37,8 @@ CODES = MappingProxyType(
         "EOP209": "unknown target",
         "EOP210": "no for_each opens branches of this name",
         "EOP211": "the step named is of the wrong kind",
+        "EOP212": "a name that means nothing in an expression",
+        "EOP213": "a field that an expression cannot rely on",
         # types
         "EOP301": "a value of the wrong type",
         "EOP302": "a value outside the allowed words",
@@ -47,6 +50,7 @@ CODES = MappingProxyType(
         "EOP308": "a default that is not of the variable's type",
         "EOP309": "an empty list or mapping",
         "EOP310": "an item is listed twice",
+        "EOP311": "an expression of the wrong type",
         # control flow
         "EOP401": "dependencies form a cycle",
         "EOP402": "a phase can run before the gate that guards its input",
@@ -54,7 +58,7 @@ CODES = MappingProxyType(
         "EOP404": "a step that goes back does not come after its destination",
         "EOP405": "more than one loop",
         "EOP406": "the next turn of the loop would not wait for a step",
-        "EOP407": "a rejection would leave the loop",
+        "EOP407": "a step that goes back would leave the loop",
         "EOP409": "a branch phase does not come after the phase that opens the branches",
         "EOP410": "a step depends on a branch phase without a join",
         "EOP411": "a join that joins no branches",
@@ -64,6 +68,7 @@ CODES = MappingProxyType(
         "EOP415": "a join that can never fire",
         "EOP416": "a function lacks what it works on",
         "EOP417": "a phase below a gate would start at once",
+        "EOP418": "a goto that leads into or out of a branch",
         "EOP430": "two fan-outs open branches of one item",
         "EOP431": "a fan-out inside a branch",
         "EOP432": "a fan-out that is partly inside the loop",
@@ -79,5 +84,6 @@ CODES = MappingProxyType(
         "EOP508": "an artifact of a branch is used where there is no branch",
         "EOP509": "a fan-out over something that is not a list of items",
         "EOP510": "outputs that the function does not leave",
+        "EOP511": "what an optional phase leaves is required",
     }
 )

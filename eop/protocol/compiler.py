@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
 from eop.protocol.checks.artifacts import check_artifacts
 from eop.protocol.checks.branches import check_branches
 from eop.protocol.checks.budgets import check_budgets, check_tools
+from eop.protocol.checks.decisions import check_decisions
 from eop.protocol.checks.flow import check_flow
+from eop.protocol.checks.optional import check_optional
 from eop.protocol.checks.phases import check_phases
 from eop.protocol.checks.references import resolve_references
 from eop.protocol.diagnostics import Diagnostic, ProtocolErrors, Report
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All that is known of a protocol: its draft, unless it cannot be read, and its faults."""
+    """All that is known of a protocol: its draft, unless it cannot be read, and its faults.
+
+    ``facts`` are the fields of artifacts that expressions read, with their types.
+    """
 
     source: Source | None
     draft: Draft | None
     diagnostics: list[Diagnostic]
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 def load(path: Path, *, root: Path, products: Mapping[str, frozenset[str]] = PRODUCTS) -> Plan:
@@ -42,7 +48,7 @@ def load(path: Path, *, root: Path, products: Mapping[str, frozenset[str]] = PRO
     analysis = analyse(path, root=root, products=products)
     if analysis.diagnostics or analysis.draft is None or analysis.source is None:
         raise ProtocolErrors(analysis.diagnostics)
-    return _plan(analysis.draft, analysis.source)
+    return _plan(analysis.draft, analysis.source, analysis.facts)
 
 
 def check(
@@ -70,9 +76,11 @@ def analyse(path: Path, *, root: Path, products: Mapping[str, frozenset[str]]) -
     check_flow(draft, graph, report)
     check_branches(draft, graph, report)
     check_artifacts(draft, graph, report, root)
+    check_optional(draft, graph, report)
+    facts = check_decisions(draft, graph, report, root)
     check_budgets(draft, report)
     check_tools(draft, report, products)
-    return Analysis(source, draft, report.diagnostics)
+    return Analysis(source, draft, report.diagnostics, facts)
 
 
 def _check_target(draft: Draft, report: Report, root: Path) -> None:
@@ -86,7 +94,7 @@ def _check_target(draft: Draft, report: Report, root: Path) -> None:
     report.error("EOP209", message, node.at("target"), hint)
 
 
-def _plan(draft: Draft, source: Source) -> Plan:
+def _plan(draft: Draft, source: Source, facts: dict[str, str]) -> Plan:
     front = draft.front
     return Plan(
         name=front["name"],
@@ -99,4 +107,5 @@ def _plan(draft: Draft, source: Source) -> Plan:
         phases=tuple(phase.value for phase in draft.phases),
         gates=tuple(gate.value for gate in draft.gates),
         loop=draft.loops[0].value if draft.loops else None,
+        facts=facts,
     )

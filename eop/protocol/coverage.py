@@ -41,13 +41,17 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         "with": (BOTH, "typed by the function; passed as given"),
         "tools": (BOTH, "every product can enforce them; the product is started with them alone"),
         "budget": (BOTH, "fits into the run's; ends a node that exceeds it"),
+        "when": (BOTH, "typed, reads what is known by then; a node enters only when it is true"),
+        "optional": (BOTH, "nobody requires what it leaves; others go on without it"),
         "outputs": (BOTH, "one producer each, schemas exist; a node without them has failed"),
         "gate": (STATIC, "unique, waited for, before all that builds on what it shows"),
         "after": (BOTH, "exist, outside branches; waited for"),
         "shows": (BOTH, "produced before; their digest names the sentinel"),
         "on_reject": (BOTH, "goes back within bounds or ends; rejections are counted"),
         "loop": (STATIC, "at most one"),
-        "goto": (BOTH, "comes before what the loop is after; starts the next iteration"),
+        "goto": (BOTH, "comes before it; starts the next iteration, or new revisions"),
+        "while": (BOTH, "typed, reads what is known by then; a turn begins only when it is true"),
+        "until": (BOTH, "typed, reads what is known by then; a turn begins only when it is false"),
         "max": (BOTH, "bounded; turns are counted"),
     }
 )

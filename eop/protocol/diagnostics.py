@@ -73,6 +73,11 @@ class Report:
         if found not in self._found:
             self._found.append(found)
 
+    def text(self, span: Span) -> str:
+        """What stands at ``span`` in the source."""
+        line = self._lines[span.line - 1] if span.line <= len(self._lines) else ""
+        return line[span.column - 1 : span.column - 1 + span.width]
+
     @property
     def count(self) -> int:
         """How many faults there are so far."""

@@ -11,6 +11,7 @@ from eop.protocol.markers import EDGES, FRONT, KINDS
 from eop.protocol.model import (
     ALL,
     ANY,
+    Back,
     Budget,
     FanOut,
     Gate,
@@ -206,8 +207,7 @@ def _step(node: Mapping, block: Block, report: Report) -> Placed[Any] | None:
         return Placed(_phase(name, values, node, block, report), node, doubtful)
     if kind == "gate":
         return Placed(_gate(name, values, block), node, doubtful)
-    goto, turns = values.get("goto", ""), values.get("max", 1)
-    return Placed(Loop(name, block.line, values.get("after", ()), goto, turns), node, doubtful)
+    return Placed(_loop(name, values, block), node, doubtful)
 
 
 def _edges_known(node: Mapping, values: dict[str, Any]) -> bool:
@@ -235,7 +235,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         if {"item", "in"} <= loop_over.keys():
             fan_out = FanOut(loop_over["item"], loop_over["in"], loop_over.get("max", 0))
     join = values.get("join") or {}
-    review = values.get("review")
+    review, back = values.get("review"), values.get("goto") or {}
     is_dual = values.get("pattern") == "dual"
     return Phase(
         id=name,
@@ -256,6 +256,9 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         tools=values.get("tools", ()),
         budget=_budget(values.get("budget")),
         outputs=_outputs(values.get("outputs", {})),
+        when=values.get("when"),
+        optional=values.get("optional", False),
+        back=Back(**back) if {"to", "when", "max"} <= back.keys() else None,
     )
 
 
@@ -293,6 +296,18 @@ def _gate(name: str, values: dict[str, Any], block: Block) -> Gate:
         shows=values.get("shows", ()),
         on_reject=OnReject(reject.get("goto"), reject.get("max", 0)),
         question=block.prose,
+    )
+
+
+def _loop(name: str, values: dict[str, Any], block: Block) -> Loop:
+    return Loop(
+        id=name,
+        line=block.line,
+        after=values.get("after", ()),
+        goto=values.get("goto", ""),
+        max=values.get("max", 1),
+        while_true=values.get("while"),
+        until_true=values.get("until"),
     )
 
 

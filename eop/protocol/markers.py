@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import did_you_mean
+from eop.protocol.expressions import BUILT_INS, TYPES, WORDS, is_of
 from eop.protocol.model import ALL, ANY
 from eop.protocol.products import TOOLS
 from eop.protocol.shapes import (
@@ -27,6 +28,7 @@ from eop.protocol.shapes import (
     text,
 )
 from eop.protocol.signatures import CHECKS, FUNCTIONS
+from eop.protocol.written import expression
 from eop.protocol.yaml_nodes import Mapping as YamlMapping
 from eop.protocol.yaml_nodes import Node, Scalar
 
@@ -40,9 +42,6 @@ LANGUAGE = 1
 SEVERITIES = ("critical", "major", "minor", "info")
 PATTERNS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
     {"linear": None, "dual": ("implementer", "reviewer", "fixer")}
-)
-VARIABLE_TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
-    {"integer": (int,), "number": (int, float), "text": (str,), "boolean": (bool,)}
 )
 MOST = 99
 
@@ -70,17 +69,25 @@ def _variable(node: Node, report: Report) -> dict[str, object] | None:
         mismatch(node, "a mapping", report, "write {type: integer, default: 2}")
         return None
     fields = {
-        "type": Field(choice(VARIABLE_TYPES, "type"), required=True),
+        "type": Field(choice(TYPES, "type"), required=True),
         "default": Field(_anything, required=True),
     }
     found: dict[str, object] | None = record(fields, owner="a variable")(node, report)
     if found is None or set(found) != set(fields):
         return None
     kind, default = str(found["type"]), found["default"]
-    is_boolean = isinstance(default, bool)
-    if not isinstance(default, VARIABLE_TYPES[kind]) or is_boolean != (kind == "boolean"):
+    if not is_of(default, kind):
         message = f"the default '{default}' is not of type {kind}"
         report.error("EOP308", message, node.at("default"), "change the type or the default")
+        return None
+    return found
+
+
+def _variable_name(node: Node, report: Report) -> str | None:
+    found: str | None = _word(node, report)
+    if found in (*BUILT_INS, *WORDS):
+        message = f"'{found}' has a meaning of its own in expressions"
+        report.error("EOP304", message, node.span, "give the variable another name")
         return None
     return found
 
@@ -171,7 +178,7 @@ FRONT: Mapping[str, Field] = MappingProxyType(
         "name": Field(_slug, required=True),
         "version": Field(name(VERSION, "version", "write 0.1.0"), required=True),
         "target": Field(_slug, required=True),
-        "variables": Field(table(_word, _variable)),
+        "variables": Field(table(_variable_name, _variable)),
         "budget": Field(
             record(
                 {
@@ -190,7 +197,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "phase": Field(_step, required=True),
         "needs": Field(listing(_step)),
         "for_each": Field(_for_each),
-        "on_branch": Field(listing(choice(("completed", "failed"), "branch outcome"))),
+        "on_branch": Field(listing(choice(("completed", "failed", "skipped"), "branch outcome"))),
         "join": Field(_join),
         "pattern": Field(_pattern),
         "nodes": Field(table(_word, text)),
@@ -211,6 +218,18 @@ PHASE: Mapping[str, Field] = MappingProxyType(
             )
         ),
         "outputs": Field(table(_word, _OUTPUT), required=True),
+        "when": Field(expression),
+        "optional": Field(boolean),
+        "goto": Field(
+            record(
+                {
+                    "to": Field(_step, required=True),
+                    "when": Field(expression, required=True),
+                    "max": Field(integer(1, MOST), required=True),
+                },
+                owner="goto",
+            )
+        ),
     }
 )
 
@@ -229,6 +248,8 @@ LOOP: Mapping[str, Field] = MappingProxyType(
         "after": Field(listing(_step), required=True),
         "goto": Field(_step, required=True),
         "max": Field(integer(1, MOST), required=True),
+        "while": Field(expression),
+        "until": Field(expression),
     }
 )
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from eop.core.canonical import digest
+from eop.protocol.expressions import fields_of
 
 PLAN_SCHEMA = "plan/1"
 # How a join waits.
@@ -67,12 +68,22 @@ class Review:
 
 
 @dataclass(frozen=True)
+class Back:
+    """Go back to phase ``to`` while ``when`` is true, at most ``max`` times in an iteration."""
+
+    to: str
+    when: str
+    max: int
+
+
+@dataclass(frozen=True)
 class Phase:
     """A step of a protocol.
 
     ``branch`` is the item name when one instance runs per branch (``for_each``); ``fan_out`` is
     set on the phase that opens the branches. ``nodes`` maps role to product. ``body`` is all
-    that an agent of this phase is told of the protocol.
+    that an agent of this phase is told of the protocol. ``when`` is the text of its guard; others
+    go on without an ``optional`` phase.
     """
 
     id: str
@@ -93,6 +104,9 @@ class Phase:
     tools: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     outputs: tuple[Output, ...] = ()
+    when: str | None = None
+    optional: bool = False
+    back: Back | None = None
 
 
 @dataclass(frozen=True)
@@ -117,18 +131,28 @@ class Gate:
 
 @dataclass(frozen=True)
 class Loop:
-    """Back to ``goto`` after ``after``; ``max`` turns in all, the first one included."""
+    """Back to ``goto`` after ``after``; ``max`` turns in all, the first one included.
+
+    Another turn begins only while the expression ``while_true`` is true, and not once
+    ``until_true`` is.
+    """
 
     id: str
     line: int
     after: tuple[str, ...]
     goto: str
     max: int
+    while_true: str | None = None
+    until_true: str | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A compiled protocol. Immutable; ``digest`` identifies its meaning, not its position."""
+    """A compiled protocol. Immutable; ``digest`` identifies its meaning, not its position.
+
+    ``facts`` are the fields of artifacts that its expressions read, with their types:
+    ``{"preflight.passed": "boolean"}``. They are recorded when their producer leaves.
+    """
 
     name: str
     version: str
@@ -140,6 +164,7 @@ class Plan:
     phases: tuple[Phase, ...]
     gates: tuple[Gate, ...]
     loop: Loop | None = None
+    facts: dict[str, str] = field(default_factory=dict)
     schema: str = PLAN_SCHEMA
 
     @cached_property
@@ -248,6 +273,17 @@ class Plan:
         """Steps that every iteration runs; without a loop, all of them."""
         return self.descendants(self.loop.goto) if self.loop else frozenset(self.steps)
 
+    def owed(self, name: str) -> dict[str, str]:
+        """Facts that phase ``name`` must come with once it has completed, and their types."""
+        return self._owed[name]
+
+    @cached_property
+    def _owed(self) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {phase.id: {} for phase in self.phases}
+        for term, kind in self.facts.items():
+            found[self.producer(fields_of(term)[0]).id][term] = kind
+        return found
+
     def producer(self, artifact: str) -> Phase:
         """The phase that leaves ``artifact``; ``KeyError`` when none does."""
         return self._producers[artifact]
@@ -269,6 +305,7 @@ _NESTED: dict[str, Any] = {
     "fan_out": FanOut,
     "join": Join,
     "review": Review,
+    "back": Back,
     "on_reject": OnReject,
     "loop": Loop,
 }

@@ -29,7 +29,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _NAME_LIMIT = 60
 
 # Markers of the language that this version does not hold yet; they are refused, not ignored.
-_LATER = frozenset({"when", "while", "until", "recall", "resources", "vendor", "concurrency"})
+_LATER = frozenset({"recall", "resources", "vendor", "concurrency"})
 
 
 @dataclass(frozen=True)

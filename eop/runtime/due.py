@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eop.protocol.model import Gate, Phase, Plan
+from eop.runtime.decisions import goes_back, turns_again
 from eop.runtime.frontier import (
+    blocked,
     everything_left,
     is_approved,
     members,
-    resolve,
     waits_for,
 )
 from eop.runtime.gates import REJECTED, gate_digest
@@ -17,7 +18,7 @@ from eop.runtime.node import Instance, Outcome
 from eop.runtime.state import CANCELLED
 
 if TYPE_CHECKING:
-    from eop.runtime.state import State
+    from eop.runtime.state import NodeState, State
 
 
 def due(plan: Plan, state: State) -> tuple[str, dict[str, Any]] | None:
@@ -30,11 +31,19 @@ def due(plan: Plan, state: State) -> tuple[str, dict[str, Any]] | None:
     reason = ending(plan, state)
     if reason:
         return "run_ended", {"reason": reason}
+    returning = sender(plan, state)
+    if returning is not None:
+        return "sent_back", {"node": returning.key}
     if turn(plan, state):
         return "loop_continued", {"iteration": state.iteration + 1}
     for gate in gates_of(plan, state):
-        if state.gate(gate) is None and not unready(plan, state, gate):
+        if state.gate(gate) is not None:
+            continue
+        if not unready(plan, state, gate):
             return "gate_requested", {"gate": gate.key, "digest": asked(plan, state, gate)}
+        pointless = moot(plan, state, gate)
+        if pointless:
+            return "gate_skipped", {"gate": gate.key, "reason": pointless}
     return None
 
 
@@ -49,8 +58,8 @@ def ending(plan: Plan, state: State) -> str | None:
         return "rejected"
     lost = {
         node.status
-        for node in (state.node(instance) for instance in _trunk(plan, state))
-        if node is not None and node.final and not node.completed
+        for instance in _trunk(plan, state)
+        if (node := state.node(instance)) is not None and _is_lost(plan.phase(instance.step), node)
     }
     if lost:
         exhausted = lost <= {Outcome.BUDGET_EXHAUSTED, Outcome.SKIPPED}
@@ -58,6 +67,16 @@ def ending(plan: Plan, state: State) -> str | None:
     if everything_left(plan, state) and not turn(plan, state):
         return "completed"
     return None
+
+
+def _is_lost(phase: Phase, node: NodeState) -> bool:
+    """Whether a phase has ended in a way that the run cannot go on from."""
+    return node.final and not (node.completed or node.excused or phase.optional)
+
+
+def sender(plan: Plan, state: State) -> Instance | None:
+    """The phase whose goto is to be taken now."""
+    return next((node for node in _trunk(plan, state) if goes_back(plan, state, node)), None)
 
 
 def _trunk(plan: Plan, state: State) -> list[Instance]:
@@ -71,10 +90,10 @@ def _trunk(plan: Plan, state: State) -> list[Instance]:
 
 
 def turn(plan: Plan, state: State) -> bool:
-    """Whether the loop goes on now: this iteration is over and turns are left."""
+    """Whether the loop goes on now: this iteration is over, turns are left and it still should."""
     if plan.loop is None or state.iteration >= plan.loop.max:
         return False
-    return everything_left(plan, state)
+    return everything_left(plan, state) and turns_again(plan, state)
 
 
 def gates_of(plan: Plan, state: State) -> list[Instance]:
@@ -93,11 +112,23 @@ def unready(plan: Plan, state: State, gate: Instance) -> str | None:
     waiting = waits_for(plan, state, gate)
     if waiting:
         return waiting
-    for step in plan.requirements(gate.step):
-        for needed in resolve(plan, state, gate, step):
-            node = state.node(needed)
-            if node is not None and not node.completed:
-                return f"{needed.key} ended as {node.status}"
+    verdict = blocked(plan, state, gate)
+    if verdict is not None:
+        return verdict.reason
+    return _unshown(plan, state, gate)
+
+
+def moot(plan: Plan, state: State, gate: Instance) -> str | None:
+    """Why there will be nothing to ask at ``gate``, guards being what they are."""
+    if waits_for(plan, state, gate):
+        return None
+    verdict = blocked(plan, state, gate)
+    if verdict is not None:
+        return verdict.reason if verdict.excused else None
+    return _unshown(plan, state, gate)
+
+
+def _unshown(plan: Plan, state: State, gate: Instance) -> str | None:
     for name in plan.gate(gate.step).shows:
         inside_branch = plan.producer(name).branch is not None
         if not inside_branch and state.artifact(plan, name, gate.iteration) is None:
@@ -126,4 +157,5 @@ def _passed(plan: Plan, state: State, step: str) -> bool:
     if isinstance(plan.steps[step], Gate):
         return is_approved(state, needed)
     node = state.node(needed)
-    return node is not None and node.completed
+    ready = node is not None and (node.completed or (node.final and plan.phase(step).optional))
+    return ready and not goes_back(plan, state, needed)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from eop.core.canonical import canonical_json, digest
+from eop.protocol.expressions import LARGEST, LONGEST_TEXT, TYPES, is_of
 from eop.runtime.node import Outcome
 
 if TYPE_CHECKING:
@@ -143,6 +144,12 @@ def _is_titles(value: Any) -> bool:
     )
 
 
+def _is_values(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _name.holds(k) and any(is_of(v, kind) for kind in TYPES) for k, v in value.items()
+    )
+
+
 def _one_of(*words: str) -> Check:
     return Check(lambda value: value in words, {"enum": list(words)})
 
@@ -213,11 +220,28 @@ _titles = Check(
     _is_titles,
     {"type": "object", "propertyNames": _name.schema, "additionalProperties": _name.schema},
 )
+_VALUE = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
+        {"type": "string", "maxLength": LONGEST_TEXT},
+    ]
+}
+_values = Check(
+    _is_values,
+    {"type": "object", "propertyNames": _name.schema, "additionalProperties": _VALUE},
+)
 _LEFT = _one_of(*(outcome.value for outcome in Outcome if outcome is not Outcome.SKIPPED))
 _ARTIFACT = _record({"name": _name, "path": _inside, "sha256": _sha256, "size": _count})
 
 SHAPES: dict[str, dict[str, Check]] = {
-    "run_started": {"run": _name, "plan": _sha256, "config": _name, "snapshot": _name},
+    "run_started": {
+        "run": _name,
+        "plan": _sha256,
+        "config": _name,
+        "snapshot": _name,
+        "variables": _values,
+    },
     "node_entered": {
         "node": _name,
         "attempt": _turn,
@@ -229,10 +253,12 @@ SHAPES: dict[str, dict[str, Check]] = {
         "outcome": _LEFT,
         "reason": _text,
         "artifacts": _list_of(_ARTIFACT),
+        "facts": _values,
         "usage": _record({"actions": _optional(_count), "wall_s": _seconds}),
     },
     "node_abandoned": {"node": _name, "attempt": _turn, "reason": _text},
     "node_skipped": {"node": _name, "reason": _text},
+    "sent_back": {"node": _name},
     "branches_opened": {
         "iteration": _turn,
         "item": _name,
@@ -242,6 +268,7 @@ SHAPES: dict[str, dict[str, Check]] = {
     "gate_requested": {"gate": _name, "digest": _gate_digest},
     "gate_approved": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},
     "gate_rejected": {"gate": _name, "digest": _gate_digest, "by": _name, "reason": _text},
+    "gate_skipped": {"gate": _name, "reason": _text},
     "loop_continued": {"iteration": _turn},
     "run_paused": {"by": _name, "reason": _text},
     "run_resumed": {"by": _name, "reason": _text},

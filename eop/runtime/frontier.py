@@ -7,7 +7,8 @@ from typing import Literal
 
 from eop.protocol.model import Gate, Phase, Plan
 from eop.runtime.budgets import shortfall
-from eop.runtime.gates import APPROVED
+from eop.runtime.decisions import goes_back, guarded_out
+from eop.runtime.gates import APPROVED, SKIPPED
 from eop.runtime.joins import CUT_OFF, cut_off, join_failure
 from eop.runtime.node import Instance
 from eop.runtime.state import OPEN, State
@@ -21,11 +22,13 @@ class Verdict:
 
     ``run``: yes. ``done``: it has left for good. ``skip``: it never will, and is recorded as
     skipped. ``budget``: the run's budget cannot carry it. ``wait``: not before something else
-    has happened. ``refused``: not in this run's present state at all.
+    has happened. ``refused``: not in this run's present state at all. ``excused``: it is skipped
+    because of a guard, its own or another's.
     """
 
     kind: Kind
     reason: str = ""
+    excused: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,11 @@ def enabled(plan: Plan, state: State, instance: Instance) -> Verdict:
     if unmet:
         return Verdict("wait", unmet)
     hopeless = _hopeless(plan, state, instance, phase)
-    if hopeless:
-        return Verdict("skip", hopeless)
+    if hopeless is not None:
+        return hopeless
+    guard = guarded_out(plan, state, instance)
+    if guard:
+        return Verdict("skip", guard, excused=True)
     short = shortfall(plan, state, phase)
     return Verdict("budget", short) if short else Verdict("run")
 
@@ -122,15 +128,51 @@ def waits_for(plan: Plan, state: State, instance: Instance) -> str | None:
         required = plan.steps[step]
         home = state.home(plan, step, instance.iteration)
         item = required.branch if isinstance(required, Phase) else None
-        if item and (home, item) not in state.branches:
+        unopened = item and (home, item) not in state.branches
+        if item and unopened and not never_opens(plan, state, item, home):
             return f"the branches of '{item}' in iteration {home} are not open yet"
         for needed in resolve(plan, state, instance, step):
             if isinstance(required, Gate):
-                if not is_approved(state, needed):
+                if not is_answered(state, needed):
                     return f"gate {needed.key} is closed"
             elif not has_left(state, needed):
                 return f"{needed.key} has not left yet"
+            elif goes_back(plan, state, needed):
+                return f"{needed.key} sends the run back first"
     return None
+
+
+def blocked(plan: Plan, state: State, instance: Instance) -> Verdict | None:
+    """The skip of a step that waits for nothing and one of whose requirements is not met.
+
+    What its own branches have come to is not looked at.
+    """
+    for step in plan.requirements(instance.step):
+        required = plan.steps[step]
+        if isinstance(required, Phase) and required.branch:
+            continue
+        [needed] = resolve(plan, state, instance, step)
+        if isinstance(required, Gate):
+            if not is_approved(state, needed):
+                return Verdict("skip", f"gate {needed.key} was not asked", excused=True)
+        elif not _passed(plan, state, needed):
+            node = state.nodes[needed.key]
+            return Verdict("skip", f"{needed.key} ended as {node.status}", node.excused)
+    return None
+
+
+def never_opens(plan: Plan, state: State, item: str, iteration: int) -> str | None:
+    """Why the branches of an item will not be opened, guards being what they are."""
+    head = next(phase for phase in plan.heads if phase.branch == item)
+    opener = state.current(head.id, iteration)
+    verdict = None if waits_for(plan, state, opener) else blocked(plan, state, opener)
+    return verdict.reason if verdict and verdict.excused else None
+
+
+def is_answered(state: State, gate: Instance) -> bool:
+    """Whether this revision of a gate holds nothing back any more: it is open, or was skipped."""
+    known = state.gate(gate)
+    return known is not None and known.status in (APPROVED, SKIPPED)
 
 
 def is_approved(state: State, gate: Instance) -> bool:
@@ -145,33 +187,59 @@ def has_left(state: State, instance: Instance) -> bool:
     return node is not None and node.final
 
 
-def _completed(state: State, instance: Instance) -> bool:
+def _passed(plan: Plan, state: State, instance: Instance) -> bool:
+    """Whether others may go on after a phase that has left."""
     node = state.node(instance)
-    return node is not None and node.completed
+    return plan.phase(instance.step).optional or (node is not None and node.completed)
 
 
-def _hopeless(plan: Plan, state: State, instance: Instance, phase: Phase) -> str | None:
-    """Why a phase whose requirements have all left will never run; ``None`` when it may."""
-    for step in plan.requirements(instance.step):
-        required = plan.steps[step]
-        if isinstance(required, Gate) or (required.branch and (phase.branch or phase.join)):
-            continue
-        for needed in resolve(plan, state, instance, step):
-            if not _completed(state, needed):
-                return f"{needed.key} ended as {state.nodes[needed.key].status}"
+def _excused(state: State, instance: Instance) -> bool:
+    node = state.node(instance)
+    return node is not None and node.excused
+
+
+def _hopeless(plan: Plan, state: State, instance: Instance, phase: Phase) -> Verdict | None:
+    """The skip of a phase that will never run though all before it has left; else ``None``."""
+    verdict = blocked(plan, state, instance)
+    if verdict is not None:
+        return verdict
     if phase.join:
-        return join_failure(plan, state, phase, instance.iteration)
-    if phase.branch is None:
-        return None
+        return _unjoined(plan, state, instance, phase)
+    return _off_path(plan, state, instance, phase) if phase.branch else None
+
+
+def _unjoined(plan: Plan, state: State, instance: Instance, phase: Phase) -> Verdict | None:
+    """The skip of a join that cannot fire; ``None`` when it may."""
+    assert phase.join is not None
+    home = state.home(plan, phase.join.of, instance.iteration)
+    item = plan.phase(phase.join.of).branch
+    if item and (home, item) not in state.branches:
+        reason = never_opens(plan, state, item, home)
+        return Verdict("skip", f"no branches are opened: {reason}", excused=True)
+    failure = join_failure(plan, state, phase, instance.iteration)
+    return Verdict("skip", failure.reason, failure.excused) if failure else None
+
+
+def _off_path(plan: Plan, state: State, instance: Instance, phase: Phase) -> Verdict | None:
+    """The skip of a phase that does not run in branches that stand as its own does.
+
+    A branch has failed once a phase of it did; where nothing but a guard stopped it, it counts
+    as skipped.
+    """
     if cut_off(plan, state, instance):
-        return CUT_OFF
-    lost = next((a for a in _branch_path(plan, state, instance) if not _completed(state, a)), None)
-    if lost is None:
-        return None if "completed" in phase.on_branch else "its branch did not fail"
-    if "failed" in phase.on_branch:
+        return Verdict("skip", CUT_OFF)
+    path = _branch_path(plan, state, instance)
+    lost = [node for node in path if not _passed(plan, state, node)]
+    if not lost:
+        fits = "completed" in phase.on_branch
+        return None if fits else Verdict("skip", "its branch did not fail")
+    failed = [node for node in lost if not _excused(state, node)]
+    if ("failed" if failed else "skipped") in phase.on_branch:
         return None
-    node = state.node(lost)
-    return f"{lost.key} ended as {node.status if node else 'never run'}"
+    first = (failed or lost)[0]
+    node = state.node(first)
+    reason = f"{first.key} ended as {node.status if node else 'never run'}"
+    return Verdict("skip", reason, excused=not failed)
 
 
 def _branch_path(plan: Plan, state: State, instance: Instance) -> list[Instance]:
@@ -190,15 +258,19 @@ def frontier(plan: Plan, state: State) -> Frontier:
     closed: list[Instance] = []
     reachable: set[str] = set()
     unknown: list[str] = []
+    turning: list[str] = []
     for step in _in_order(plan, members(plan, state.iteration)):
         if not all(_passable(plan, state, need, reachable) for need in plan.requirements(step)):
             continue
         nodes = _instances(plan, state, step)
         if nodes is None:
             unknown.append(step)
-        elif isinstance(plan.steps[step], Phase) or is_approved(state, nodes[0]):
+        elif isinstance(plan.steps[step], Phase) or is_answered(state, nodes[0]):
             inside.extend(nodes)
-            reachable.add(step)
+            if _goes_on(plan, state, step):
+                reachable.add(step)
+            else:
+                turning.append(step)
         else:
             closed.extend(nodes)
     first = _before_the_branches(plan, reachable, unknown)
@@ -210,7 +282,7 @@ def frontier(plan: Plan, state: State) -> Frontier:
         closed = []
     keys = {node.key for node in inside}
     earlier = [Instance.parse(k) for k, n in state.nodes.items() if n.final and k not in keys]
-    reason = _stop_reason(plan, state, closed, unknown)
+    reason = _stop_reason(plan, state, closed, unknown, turning)
     return Frontier(tuple(inside), tuple(earlier), tuple(closed), reason)
 
 
@@ -257,11 +329,13 @@ def _instances(plan: Plan, state: State, step: str) -> list[Instance] | None:
         return [state.current(step, state.iteration)]
     branches = state.branches.get((state.iteration, found.branch))
     if branches is None:
-        return None
+        return [] if never_opens(plan, state, found.branch, state.iteration) else None
     return [state.current(step, state.iteration, branch) for branch in sorted(branches)]
 
 
-def _stop_reason(plan: Plan, state: State, closed: list[Instance], unknown: list[str]) -> str:
+def _stop_reason(
+    plan: Plan, state: State, closed: list[Instance], unknown: list[str], turning: list[str]
+) -> str:
     if state.ended:
         return f"the run has ended: {state.ended}"
     if state.halt:
@@ -270,9 +344,19 @@ def _stop_reason(plan: Plan, state: State, closed: list[Instance], unknown: list
         return "closed: " + ", ".join(f"gate {gate.key}" for gate in closed)
     if unknown:
         return f"the branches of {unknown[0]} are known only when its list is committed"
+    if turning:
+        return f"{turning[0]} may send the run back: what follows is known when it has left"
     if plan.loop and state.iteration < plan.loop.max:
         return f"iteration {state.iteration + 1} opens when this one has left"
     return "nothing stops it"
+
+
+def _goes_on(plan: Plan, state: State, step: str) -> bool:
+    """Whether what follows a step is known: a phase with a goto has left and stays left."""
+    found = plan.steps[step]
+    if isinstance(found, Gate) or found.back is None:
+        return True
+    return is_over(plan, state, state.current(step, state.iteration))
 
 
 def everything_left(plan: Plan, state: State) -> bool:
@@ -287,5 +371,5 @@ def everything_left(plan: Plan, state: State) -> bool:
 def is_over(plan: Plan, state: State, instance: Instance) -> bool:
     """Whether nothing more can happen to it: a phase has left, a gate is open."""
     if isinstance(plan.steps[instance.step], Gate):
-        return is_approved(state, instance)
-    return has_left(state, instance)
+        return is_answered(state, instance)
+    return has_left(state, instance) and not goes_back(plan, state, instance)

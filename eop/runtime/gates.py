@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 APPROVED = "approved"
 REJECTED = "rejected"
+SKIPPED = "skipped"
 REQUEST = "request.md"
 SIGNATURE = "sig"
 

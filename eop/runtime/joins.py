@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import ANY
 
 if TYPE_CHECKING:
     from eop.protocol.model import Phase, Plan
-    from eop.runtime.node import Instance
+    from eop.runtime.node import Branch, Instance
     from eop.runtime.state import State
 
 CUT_OFF = "cut off, the join has enough"
 
 
-def join_failure(plan: Plan, state: State, phase: Phase, iteration: int) -> str | None:
+@dataclass(frozen=True)
+class JoinFailure:
+    """Why a join cannot fire; ``excused`` when the branches that a guard ended were enough."""
+
+    reason: str
+    excused: bool
+
+
+def join_failure(plan: Plan, state: State, phase: Phase, iteration: int) -> JoinFailure | None:
     """Why a join whose branches have all left cannot fire; ``None`` when it may."""
     assert phase.join is not None
-    home = state.home(plan, phase.join.of, iteration)
-    opened = len(state.paths(home, plan.phase(phase.join.of).branch))
+    home, least = state.home(plan, phase.join.of, iteration), phase.join.at_least
+    opened = state.paths(home, plan.phase(phase.join.of).branch)
     good = len(completed_branches(plan, state, phase, iteration))
-    if good >= phase.join.at_least:
+    if good >= least:
         return None
-    return f"{good} of {opened} branches completed, {phase.join.at_least} needed"
+    path = [plan.phase(step) for step in plan.branch_path(phase.id)]
+    failed = sum(any(_failed(state, one, home, branch) for one in path) for branch in opened)
+    reason = f"{good} of {len(opened)} branches completed, {least} needed"
+    return JoinFailure(reason, len(opened) - failed >= least)
 
 
 def completed_branches(plan: Plan, state: State, phase: Phase, iteration: int) -> list[str]:
@@ -43,7 +55,19 @@ def completed_branches(plan: Plan, state: State, phase: Phase, iteration: int) -
 
 def _good(state: State, phase: Phase, iteration: int, branch: str) -> bool:
     node = state.node(state.current(phase.id, iteration, branch))
-    return node is not None and (node.completed or (node.final and "failed" in phase.on_branch))
+    return node is not None and (node.completed or (node.final and _says_nothing(phase)))
+
+
+def _failed(state: State, phase: Phase, iteration: int, branch: Branch | None) -> bool:
+    """Whether a branch has failed in ``phase``, and was not merely ended by a guard before it."""
+    node = state.node(state.current(phase.id, iteration, branch.name if branch else None))
+    well = node is not None and (node.completed or node.excused)
+    return not well and not _says_nothing(phase)
+
+
+def _says_nothing(phase: Phase) -> bool:
+    """Whether how ``phase`` ends says nothing of its branch."""
+    return phase.optional or "failed" in phase.on_branch
 
 
 def cut_off(plan: Plan, state: State, instance: Instance) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eop.core.errors import EopError, ExitCode
 from eop.protocol.model import Gate, Phase, Plan
-from eop.runtime import artifacts, budgets, fanout
+from eop.runtime import artifacts, budgets, facts, fanout
 from eop.runtime.frontier import dependencies, enabled
 from eop.runtime.node import Artifact, Instance, NodeResult, Outcome
 from eop.runtime.state import OPEN, State
@@ -110,19 +110,22 @@ def leave(
 ) -> dict[str, Any]:
     """Commit what an attempt came to; return the node's outcome document.
 
-    A result that calls itself completed and is not (an output missing or malformed, more actions
-    than the phase allows) is committed as what it is. A function that ``failed`` or
-    ``timed_out`` may be entered again while attempts are left: ``is_final`` tells.
+    A result that calls itself completed and is not (an output missing or malformed, a fact that
+    an expression reads missing, more actions than the phase allows) is committed as what it is. A
+    function that ``failed`` or ``timed_out`` may be entered again while attempts are left:
+    ``is_final`` tells.
     """
     phase = trace.plan.phase(instance.step)
     files, problems = _files(root, result)
     reason, came_to = result.reason, result.outcome
+    known: dict[str, Any] = {}
     if came_to is Outcome.COMPLETED:
         over = budgets.overrun(phase, result.usage)
-        faults = [over] if over else _faults(trace.plan, root, phase, files, problems)
+        known, wrong = facts.read(root, trace.plan, phase, files)
+        faults = [over] if over else _faults(trace.plan, root, phase, files, [*problems, *wrong])
         if faults:
             came_to = Outcome.BUDGET_EXHAUSTED if over else Outcome.FAILED
-            reason = "; ".join(faults)
+            reason, known = "; ".join(faults), {}
     state = trace.append(
         "node_left",
         {
@@ -131,6 +134,7 @@ def leave(
             "outcome": came_to.value,
             "reason": reason,
             "artifacts": [asdict(artifact) for artifact in files],
+            "facts": known,
             "usage": asdict(result.usage),
         },
     )

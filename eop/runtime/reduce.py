@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from eop.core.errors import EopError, ExitCode
+from eop.protocol.expressions import is_of
 from eop.protocol.model import Gate, Phase, Plan
-from eop.runtime import budgets
-from eop.runtime.due import asked, ending, opens, turn, unready
+from eop.runtime import budgets, facts
+from eop.runtime.decisions import goes_back
+from eop.runtime.due import asked, ending, moot, opens, sender, turn, unready
 from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled
-from eop.runtime.gates import APPROVED, REJECTED
+from eop.runtime.gates import APPROVED, REJECTED, SKIPPED
 from eop.runtime.node import Artifact, Instance, Outcome, Usage
 from eop.runtime.ordered import Ordered
 from eop.runtime.state import (
@@ -64,8 +66,18 @@ def _start(plan: Plan, event: Event) -> State:
     if event.data["plan"] != plan.digest:
         raise Refused(f"the run was started with plan {event.data['plan'][:16]}, not this one")
     data = event.data
-    facts = (data["run"], data["plan"], data["config"], data["snapshot"])
-    return State(*facts, 0, GENESIS, signers=data.get("signers"))
+    variables = data["variables"]
+    wrong = [
+        name
+        for name in {*plan.variables, *variables}
+        if name not in plan.variables
+        or name not in variables
+        or not is_of(variables[name], plan.variables[name]["type"])
+    ]
+    if wrong:
+        raise Refused(f"not the variables of the plan, or not of its types: {', '.join(wrong)}")
+    heads = (data["run"], data["plan"], data["config"], data["snapshot"])
+    return State(*heads, 0, GENESIS, signers=data.get("signers"), variables=dict(variables))
 
 
 def _check_chain(state: State, event: Event) -> None:
@@ -127,6 +139,11 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
     artifacts = tuple(Artifact(**artifact) for artifact in data["artifacts"])
     if outcome is Outcome.COMPLETED:
         _check_completed(phase, data["node"], artifacts, usage)
+        wrong = facts.mismatch(plan, phase, data["facts"])
+        if wrong:
+            raise Refused(f"{data['node']} cannot be completed: {wrong}")
+    elif data["facts"]:
+        raise Refused(f"{data['node']} did not complete: nothing is known of its artifacts")
     failures = node.failures + (outcome is not Outcome.COMPLETED)
     after = NodeState(
         outcome,
@@ -137,6 +154,7 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
         usage=usage,
         reserve=node.reserve,
         reason=data["reason"],
+        facts=dict(data["facts"]),
     )
     return _with_node(state, data["node"], after, **_settled(state, phase, node, usage))
 
@@ -173,7 +191,13 @@ def _skipped(plan: Plan, state: State, data: _Data) -> State:
     if verdict.kind not in outcomes:
         raise Refused(f"{instance.key} may not be skipped: {verdict.reason or verdict.kind}")
     before = state.node(instance) or NodeState(OPEN, 0)
-    node = replace(before, status=outcomes[verdict.kind], final=True, reason=data["reason"])
+    node = replace(
+        before,
+        status=outcomes[verdict.kind],
+        final=True,
+        reason=data["reason"],
+        excused=verdict.excused,
+    )
     return _with_node(state, instance.key, replace(node, usage=before.usage or Usage()))
 
 
@@ -258,20 +282,43 @@ def _rejected(plan: Plan, state: State, data: _Data) -> State:
     return _rework(plan, after, gate, rule.goto, data["reason"])
 
 
-def _rework(plan: Plan, state: State, gate: Instance, goto: str, reason: str) -> State:
+def _rework(plan: Plan, state: State, origin: Instance, goto: str, reason: str) -> State:
     """A new revision of ``goto`` and of everything below it in this iteration."""
     below = plan.descendants(goto)
-    if gate.step not in below or state.home(plan, goto, gate.iteration) != gate.iteration:
-        raise Refused(f"the plan sends gate {gate.key} back to {goto}, which is not before it")
+    at = origin.iteration
+    if origin.step not in below or state.home(plan, goto, at) != at:
+        raise Refused(f"the plan sends {origin.key} back to {goto}, which is not before it")
     revisions = dict(state.revisions)
     for step in below:
-        revisions[gate.iteration, step] = revisions.get((gate.iteration, step), 1) + 1
+        revisions[at, step] = revisions.get((at, step), 1) + 1
     branches = dict(state.branches)
     for head in plan.heads:
         if head.fan_out and plan.producer(head.fan_out.artifact).id in below:
-            branches.pop((gate.iteration, head.fan_out.item), None)
-    feedback = {**state.feedback, (gate.iteration, goto): reason}
+            branches.pop((at, head.fan_out.item), None)
+    feedback = {**state.feedback, (at, goto): reason}
     return evolve(state, revisions=revisions, branches=branches, feedback=feedback)
+
+
+def _gate_skipped(plan: Plan, state: State, data: _Data) -> State:
+    gate = _current_gate(plan, state, data["gate"])
+    if state.gate(gate) is not None:
+        raise Refused(f"gate {gate.key} was requested already")
+    if not moot(plan, state, gate):
+        raise Refused(f"gate {gate.key} may not be skipped")
+    skipped = GateState(SKIPPED, "", reason=data["reason"])
+    return evolve(state, gates={**state.gates, gate.key: skipped})
+
+
+def _sent_back(plan: Plan, state: State, data: _Data) -> State:
+    instance = sender(plan, state)
+    if instance is None or instance.key != data["node"]:
+        raise Refused(f"{data['node']} does not send the run back")
+    back, reason = plan.phase(instance.step).back, goes_back(plan, state, instance)
+    assert back is not None
+    assert reason is not None
+    at = (instance.iteration, instance.step)
+    counted = {**state.sent_back, at: state.sent_back.get(at, 0) + 1}
+    return _rework(plan, evolve(state, sent_back=counted), instance, back.to, reason)
 
 
 def _continued(plan: Plan, state: State, data: _Data) -> State:
@@ -330,6 +377,8 @@ _STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
     "gate_requested": _requested,
     "gate_approved": _approved,
     "gate_rejected": _rejected,
+    "gate_skipped": _gate_skipped,
+    "sent_back": _sent_back,
     "loop_continued": _continued,
     "run_paused": _paused,
     "run_resumed": _resumed,

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from eop.protocol.expressions import Unknown, fields_of
 from eop.runtime.node import Artifact, Branch, Instance, Outcome, Usage
 from eop.runtime.ordered import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eop.protocol.expressions import Value
     from eop.protocol.model import Plan
 
 # Look-ups ask for the same few nodes again and again; each keeps its key once it was written.
@@ -44,7 +46,8 @@ class NodeState:
     ``status`` is ``open`` (an attempt is at work), ``abandoned`` (its process died) or the value
     of an ``Outcome``. ``attempt`` counts every try, ``failures`` those that left a failure.
     ``final`` means that no further attempt follows. ``usage`` is that of the last attempt,
-    ``None`` when unknown.
+    ``None`` when unknown. ``facts`` are the fields of its artifacts that expressions read.
+    ``excused`` says that it was skipped because of a guard, which is no failure.
     """
 
     status: str
@@ -55,6 +58,8 @@ class NodeState:
     usage: Usage | None = None
     reserve: Amount = field(default_factory=Amount)
     reason: str = ""
+    facts: Mapping[str, Value] = field(default_factory=dict)
+    excused: bool = False
 
     @property
     def completed(self) -> bool:
@@ -68,6 +73,7 @@ class GateState:
 
     ``shown`` are the artifacts that the request shows, ``signature`` is the answer's, when the
     run takes signed answers.
+    ``skipped`` when there is nothing to ask about.
     """
 
     status: str
@@ -95,11 +101,12 @@ class Halt:
 class State:
     """The tuple (q, V, A, G, B, R, T) of one run.
 
-    q is ``active``; V the plan's variables; A the artifacts in ``nodes``; G ``gates``; B
+    q is ``active``; V ``variables``; A the artifacts in ``nodes``; G ``gates``; B
     ``branches`` (iteration and item -> {p01: title}); R the attempts in ``nodes``, ``iteration``,
     ``revisions``, ``spent`` and ``reserved``; T ``seq`` and ``head``, the last event's number
     and digest. ``feedback`` holds the reason of the rejection that sent a step back.
-    ``unmetered`` counts attempts of unknown usage that had no reservation to stand for it.
+    ``sent_back`` counts how often a phase's goto was taken in an iteration. ``unmetered`` counts
+    attempts of unknown usage that had no reservation to stand for it.
     ``signers`` is the digest of the file of those who may sign answers, ``None`` where a name is
     enough. While there is a ``halt``, nothing is entered or skipped.
     """
@@ -119,6 +126,8 @@ class State:
     spent: Amount = field(default_factory=Amount)
     reserved: Amount = field(default_factory=Amount)
     unmetered: int = 0
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    sent_back: Mapping[tuple[int, str], int] = field(default_factory=dict)
     ended: str | None = None
     halt: Halt | None = None
     signers: str | None = None
@@ -167,15 +176,34 @@ class State:
         the first iteration when its producer runs once only; always of the newest revision.
         ``None`` when it is not committed. ``KeyError`` when no phase of the plan leaves it.
         """
+        producer = self._producer(plan, name, iteration, branch)
+        node = self.node(producer) if producer else None
+        if node is None or not node.completed:
+            return None
+        return next(artifact for artifact in node.artifacts if artifact.name == name)
+
+    def _producer(
+        self, plan: Plan, name: str, iteration: int, branch: Branch | None
+    ) -> Instance | None:
+        """The node whose ``name`` a step sees; ``None`` for a branch's, seen from outside."""
         producer = plan.producer(name)
         own = branch.name if branch and branch.item == producer.branch else None
         if producer.branch and own is None:
             return None
         home = self.home(plan, producer.id, iteration)
-        node = self.node(self.current(producer.id, home, own))
-        if node is None or not node.completed:
-            return None
-        return next(artifact for artifact in node.artifacts if artifact.name == name)
+        return self.current(producer.id, home, own)
+
+    def fact(
+        self, plan: Plan, term: str, iteration: int, branch: Branch | None = None
+    ) -> Value | Unknown:
+        """The recorded ``artifact.field`` as a step of this iteration and branch sees it."""
+        producer = self._producer(plan, fields_of(term)[0], iteration, branch)
+        node = self.node(producer) if producer else None
+        if node is not None and node.completed:
+            return node.facts[term]
+        if producer is None or node is None:
+            return Unknown(f"'{term}' is not known: nothing has left it")
+        return Unknown(f"'{term}' is not known: {producer.key} ended as {node.status}")
 
     def shown(self, plan: Plan, gate: Instance) -> tuple[Artifact, ...]:
         """The committed artifacts that a gate shows: one each, or one per branch that has it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError
 from eop.core.files import read_json
 from eop.protocol.model import Plan
-from eop.runtime import budgets, witnesses
+from eop.runtime import budgets, facts, witnesses
 from eop.runtime.artifacts import changed
 from eop.runtime.gates import APPROVED, REJECTED, gate_file
 from eop.runtime.lifecycle import is_final, outcome
@@ -44,6 +44,7 @@ def verify(root: Path, run: str) -> list[str]:
     return [
         *([lost] if lost else []),
         *_artifacts(root, state),
+        *facts.contradictions(root, plan, state),
         *_decisions(root, state),
         *budgets.overdrawn(plan, state),
         *_outcomes(folder, state),

@@ -17,6 +17,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
 from eop.leaderboard import write_entry
 from eop.project.config import read_raw, resolve
+from eop.protocol.compiler import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,9 +113,10 @@ def test_values_of_config_options() -> None:
 
 
 def test_a_bare_off_of_yaml_is_off(project: Path) -> None:
+    plan = load(project / "config/protocols/minimal.eop.md", root=project)
     for value in (False, "off"):
         raw = read_raw(project, {"isolation": value})
-        assert resolve(project, raw, "minimal").isolation == "off"
+        assert resolve(project, raw, plan).isolation == "off"
 
 
 @pytest.mark.parametrize("text", ["- a\n- b\n", "just words\n", "a: [\n", "a: \x07\n"])

@@ -97,6 +97,7 @@ needs: [preflight]
 for_each: idea
 function: train
 with: {seeds: [1, 2]}
+when: preflight.passed
 outputs: {checkpoint: {file: checkpoint.json, schema: checkpoint}}
 ```
 
@@ -134,6 +135,8 @@ outputs: {decision: {file: decision.json, schema: decision}}
 phase: publish
 needs: [promote]
 function: publish
+optional: true
+goto: {to: promote, when: patience > 5, max: 1}
 outputs: {rows: {file: rows.json}}
 ```
 
@@ -147,6 +150,7 @@ on_reject: {end: true}
 ```eop
 loop: again
 after: [confirm]
+while: iterations_without_promotion < patience
 goto: propose
 max: 3
 ```
@@ -206,7 +210,7 @@ FAULTS = [
     Fault("EOP111", "## Close the turn", "```eop\n```\n\n## Close the turn", "```eop"),
     Fault("EOP112", "budget: {actions: 100,", "budgt: {actions: 100,", "budgt", "'budgt'"),
     Fault("EOP112", "attempts: 2}", "attempt: 2}", "attempt"),
-    Fault("EOP112", "goto: propose\nmax: 3", "goto: propose\nmax: 3\nwhile: 'true'", "while"),
+    Fault("EOP112", "goto: propose\nmax: 3", "goto: propose\nmax: 3\nrecall: 4", "recall"),
     Fault("EOP112", "version: 0.1.0", "version: 0.1.0\nauthor: me", "author"),
     Fault("EOP113", "target: hstu\n", "", "1", "'target'"),
     Fault("EOP113", "tools: [read]\noutputs: {report", "outputs: {report", "look", "'tools'"),
@@ -225,6 +229,10 @@ FAULTS = [
     Fault("EOP115", "```eop\nphase: propose", "```epo\nphase: propose", "```epo"),
     Fault("EOP106", "idea\nfunction: train", "idea\n```eop\nfunction: train", "```eop"),
     Fault("EOP116", "Say what you see.\n\n", "", "look", "no prose"),
+    Fault("EOP118", "when: preflight.passed", "when: preflight.passed and", "d", "the end"),
+    Fault("EOP118", "when: preflight.passed", "when: 1 < patience < 3", "<", "'<'"),
+    Fault("EOP118", "when: preflight.passed", "when: open('x')", "open", "no function"),
+    Fault("EOP118", "when: preflight.passed", "when: >\n  preflight.passed", ">", "one line"),
     # references
     Fault("EOP201", "needs: [base]", "needs: [bas]", "bas"),
     Fault("EOP201", "of: analyze", "of: analyse", "analyse"),
@@ -247,6 +255,18 @@ FAULTS = [
     Fault("EOP210", "for_each: idea\nfunction: train", "for_each: idee\nfunction: train", "idee"),
     Fault("EOP211", "needs: [base]", "needs: [again]", "again", "is a loop"),
     Fault("EOP211", "goto: look", "goto: agree", "agree", "is a gate"),
+    Fault("EOP212", "n < patience", "n < patence", "patence"),
+    Fault("EOP212", "when: preflight.passed", "when: preflight", "preflight", "is an artifact"),
+    Fault("EOP212", "when: preflight.passed", "when: 'not (tru)'", "tru"),
+    Fault("EOP203", "when: preflight.passed", "when: preflght.passed", "preflght"),
+    Fault("EOP213", "when: preflight.passed", "when: preflight.pased", "pased", "no field"),
+    Fault(
+        "EOP213",
+        "when: preflight.passed",
+        'when: "1 > \\u0031 + preflight.invariants"',
+        "invariants",
+    ),
+    Fault("EOP213", "n < patience", "n < len(decision.parents)", "parents"),
     # types
     Fault("EOP301", "needs: [agree]", "needs: agree", "agree", "expected a list"),
     Fault("EOP301", "on_reject: {end: true}", "on_reject: end", "end"),
@@ -276,6 +296,11 @@ FAULTS = [
     Fault("EOP309", "needs: [agree]", "needs: []", "[]"),
     Fault("EOP309", "outputs: {rows: {file: rows.json}}", "outputs: {}", "{}"),
     Fault("EOP310", "tools: [read, edit]", "tools: [read, edit, read]", "read"),
+    Fault("EOP302", "when: preflight.passed", "when: preflight.schema == 'prefligt'", "'prefligt'"),
+    Fault("EOP304", "  patience: {", "  iteration: {", "iteration", "of its own"),
+    Fault("EOP311", "when: preflight.passed", "when: patience", "patience", "boolean"),
+    Fault("EOP311", "when: preflight.passed", "when: 'preflight.passed in [1, true]'", "1"),
+    Fault("EOP311", "when: preflight.passed", "when: patience + 'x' > 2", "'x'"),
     # control flow
     Fault("EOP401", _LOOK, f"phase: look\nneeds: [look]\n{_LOOK[12:]}", "look", "look -> look"),
     Fault("EOP401", _LOOK, f"phase: look\nneeds: [base]\n{_LOOK[12:]}", "base"),
@@ -312,6 +337,16 @@ FAULTS = [
     Fault("EOP416", "needs: [train]", "needs: [preflight]", "evaluate", "'train'"),
     Fault("EOP416", "join: {of: analyze, wait: all, at_least: 1}", "needs: [base]", "promote"),
     Fault("EOP416", "  patch: {file: patch.diff, patch: true}\n", "", "preflight", "check"),
+    Fault("EOP404", "{to: promote, when", "{to: publish, when", "publish"),
+    Fault("EOP407", "{to: promote, when", "{to: look, when", "look"),
+    Fault("EOP414", "goto: propose\nmax", "until: false\ngoto: propose\nmax", "until"),
+    Fault("EOP418", "{to: promote, when", "{to: build, when", "build"),
+    Fault(
+        "EOP418",
+        "when: preflight.passed",
+        "goto: {to: build, when: preflight.passed, max: 2}",
+        "goto",
+    ),
     Fault("EOP417", "needs: [agree]\n", "", "base", "waits for nothing"),
     Fault(
         "EOP430",
@@ -370,7 +405,11 @@ FAULTS = [
     Fault("EOP506", "{analysis: {file", "{report: {file", "{file: analysis.md}"),
     Fault("EOP507", "shows: [report]", "shows: [decision]", "decision"),
     Fault("EOP507", "in: proposals", "in: decision", "decision"),
+    Fault("EOP507", "when: preflight.passed", "when: metrics.users > 1", "metrics.users"),
+    Fault("EOP508", "n < patience", "n < patience and preflight.passed", "preflight.passed"),
     Fault("EOP508", "shows: [decision]", "shows: [analysis]", "analysis"),
     Fault("EOP509", "in: proposals", "in: report", "report"),
+    Fault("EOP511", "phase: look", "phase: look\noptional: true", "report", "is optional"),
+    Fault("EOP511", "phase: train", "phase: train\noptional: true", "evaluate", "'checkpoint'"),
     Fault("EOP510", "{file: rows.json}", "{file: row.json}", "outputs"),
 ]

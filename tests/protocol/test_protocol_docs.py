@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from eop.protocol.codes import CODES
-from eop.protocol.markers import FRONT, KINDS, PATTERNS, VARIABLE_TYPES
+from eop.protocol.expressions import TYPES
+from eop.protocol.markers import FRONT, KINDS, PATTERNS
 from eop.protocol.signatures import FUNCTIONS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ def test_the_table_of_codes_is_complete() -> None:
 
 
 def test_every_word_of_the_language_is_explained() -> None:
-    words = [*FRONT, *PATTERNS, *VARIABLE_TYPES, *FUNCTIONS]
+    words = [*FRONT, *PATTERNS, *TYPES, *FUNCTIONS]
     words += [key for fields in KINDS.values() for key in fields]
     missing = [word for word in words if not re.search(rf"`{word}`|^{word}: ", REFERENCE, re.M)]
     assert missing == []

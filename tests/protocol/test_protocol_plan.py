@@ -13,6 +13,7 @@ from eop.core.schema import problems
 from eop.protocol.compiler import check, load
 from eop.protocol.coverage import HELD, coverage
 from eop.protocol.diagnostics import ProtocolErrors, render
+from eop.protocol.expressions import FRUITLESS
 from eop.protocol.markers import FRONT, KINDS
 from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review
 from eop.protocol.shapes import STEP_NAME
@@ -46,7 +47,14 @@ def test_the_plan_says_what_the_document_says(plan_of: Callable[[str], Plan]) ->
     assert (plan.title, plan.source) == ("A sound protocol", "plan.eop.md")
     assert plan.variables == {"patience": {"type": "integer", "default": 2}}
     assert plan.budget == Budget(actions=1000, wall_s=36000)
-    assert plan.loop == Loop("again", plan.loop.line, ("confirm",), "propose", 3)
+    assert plan.loop == Loop(
+        "again", plan.loop.line, ("confirm",), "propose", 3, f"{FRUITLESS} < patience"
+    )
+    assert plan.facts == {
+        "decision.champion": "text",
+        "decision.parent": "text",
+        "preflight.passed": "boolean",
+    }
     build = plan.phase("build")
     assert (build.branch, build.fan_out) == ("idea", FanOut("idea", "proposals", 4))
     assert (build.pattern, build.check, build.review) == ("dual", "preflight", Review("minor", 2))
@@ -139,7 +147,7 @@ def test_coverage_names_every_marker_with_its_line(project: Path) -> None:
     assert all(lines[row.line - 1].startswith(f"{row.marker}:") for row in rows)
     assert {row.marker for row in rows if row.step is None} == set(FRONT)
     markers = {row.marker for row in rows if row.step is not None}
-    assert markers == {key for fields in KINDS.values() for key in fields}
+    assert markers == {key for fields in KINDS.values() for key in fields} - {"until"}
     held = {(row.step, row.marker): row.held for row in rows}
     assert held["build", "tools"] == "static + runtime"
     assert held[None, "version"] == "static"

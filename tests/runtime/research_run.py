@@ -111,6 +111,7 @@ class Run:
     plan: Plan = field(default_factory=research)
     name: str = "r1"
     signers: Signers | None = None
+    variables: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.folder / "trace", self.plan)
@@ -120,7 +121,9 @@ class Run:
             if self.signers is not None:
                 write_bytes(self.folder / SIGNERS_COPY, self.signers.content)
                 facts["signers"] = self.signers.digest
-            self.trace.append("run_started", {**facts, "config": "c", "snapshot": "s"})
+            values = {name: kind["default"] for name, kind in self.plan.variables.items()}
+            more = {"config": "c", "snapshot": "s", "variables": {**values, **self.variables}}
+            self.trace.append("run_started", {**facts, **more})
 
     @property
     def folder(self) -> Path:

@@ -140,7 +140,9 @@ class Histories(Halting):
         self.plan = plan
         self.events: list[Event] = []
         self.states: list[State] = []
-        self.append("run_started", run="r", plan=plan.digest, config="c", snapshot="s")
+        self.append(
+            "run_started", run="r", plan=plan.digest, config="c", snapshot="s", variables={}
+        )
 
     @property
     def state(self) -> State:
@@ -322,6 +324,7 @@ class Histories(Halting):
             outcome=end,
             reason="",
             artifacts=[{**artifact, "size": 1} for artifact in found],
+            facts={},
             usage={"actions": actions, "wall_s": wall_s},
         )
 

@@ -283,7 +283,11 @@ def test_artifacts_are_looked_up_from_the_branch_outwards(tmp_path: Path) -> Non
             {"node": "it001_investigate", "attempt": 1, "reserve": {"actions": 10, "wall_s": 60}},
             "is written it01_investigate",
         ),
-        ("run_started", {"run": "r", "plan": "0" * 64, "config": "c", "snapshot": "s"}, "already"),
+        (
+            "run_started",
+            {"run": "r", "plan": "0" * 64, "config": "c", "snapshot": "s", "variables": {}},
+            "already",
+        ),
     ],
 )
 def test_what_is_not_declared_is_refused(

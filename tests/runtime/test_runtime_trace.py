@@ -58,6 +58,7 @@ def write_all(directory: Path, writer: int) -> None:
                 "outcome": "completed",
                 "reason": "",
                 "artifacts": [],
+                "facts": {},
                 "usage": {"actions": 1, "wall_s": 0.5},
             },
         )

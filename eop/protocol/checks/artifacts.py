@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from yaml import YAMLError
+from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
-from eop.core.yaml_files import parse_yaml
+from eop.protocol.schemas import Schemas
 from eop.protocol.signatures import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -26,7 +21,7 @@ if TYPE_CHECKING:
 def check_artifacts(draft: Draft, graph: Graph, report: Report, root: Path) -> None:
     """Check outputs, their schemas, what gates show, what the fan-out runs over, functions."""
     producers = _producers(draft, report)
-    schemas = _Schemas(root, report)
+    schemas = Schemas(root, report)
     for phase in draft.phases:
         _outputs(phase, schemas, report)
         if phase.value.function:
@@ -58,7 +53,7 @@ def _producers(draft: Draft, report: Report) -> dict[str, tuple[Placed[Phase], O
     return found
 
 
-def _outputs(phase: Placed[Phase], schemas: _Schemas, report: Report) -> None:
+def _outputs(phase: Placed[Phase], schemas: Schemas, report: Report) -> None:
     files: set[str] = set()
     patches = [output for output in phase.value.outputs if output.patch]
     for output in phase.value.outputs:
@@ -179,7 +174,7 @@ def _use(
 def _fan_out(
     head: Placed[Phase],
     producers: dict[str, tuple[Placed[Phase], Output]],
-    schemas: _Schemas,
+    schemas: Schemas,
     draft: Draft,
     graph: Graph,
     report: Report,
@@ -201,41 +196,3 @@ def _fan_out(
         message = f"'{fan_out.artifact}' is not a list of items with 'id' and 'title'"
         hint = "give its output a schema of that form, as config/schemas/proposals.schema.yaml is"
         report.error("EOP509", message, span, hint)
-
-
-class _Schemas:
-    """The artifact schemas below a project's root; each fault is reported where it is named."""
-
-    def __init__(self, root: Path, report: Report) -> None:
-        self._folder = root / "config" / "schemas"
-        self._report = report
-
-    def load(self, name: str, span: Span) -> dict[str, Any] | None:
-        """The schema ``name``; ``None`` when it cannot be used, which is reported at ``span``."""
-        path = self._folder / f"{name}.schema.yaml"
-        shown = f"config/schemas/{path.name}"
-        try:
-            schema = _parse_schema(path.read_bytes())
-        except OSError:
-            names = [file.name.split(".")[0] for file in self._folder.glob("*.schema.yaml")]
-            hint = did_you_mean(name, names) or f"write {shown}"
-            self._report.error("EOP208", f"{shown} does not exist", span, hint)
-            return None
-        if isinstance(schema, str):
-            message = f"{shown} is not a JSON Schema: {schema}"
-            self._report.error("EOP208", message, span, "mend the schema")
-            return None
-        return schema
-
-
-@lru_cache(maxsize=64)
-def _parse_schema(content: bytes) -> dict[str, Any] | str:
-    """The JSON Schema in a YAML file, or what is wrong with it."""
-    try:
-        schema = parse_yaml(content.decode())
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return error.message
-    except (YAMLError, UnicodeDecodeError) as error:
-        return str(error).split("\n")[0]
-    return schema if isinstance(schema, dict) else "it is not a mapping"

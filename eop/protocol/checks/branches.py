@@ -86,11 +86,28 @@ def _edges(draft: Draft, branches: _Branches, report: Report) -> None:
             span = gate.node.at("on_reject", "goto")
             message = f"a rejection cannot go back into the branches ('{goto}')"
             report.error("EOP410", message, span, "go back to a phase before the fan-out")
+    for phase in draft.phases:
+        _sent_back(phase, branches, report)
     for loop in draft.loops:
         if loop.value.goto in branches:
             message = f"a loop cannot go back into the branches ('{loop.value.goto}')"
             span = loop.node.at("goto")
             report.error("EOP410", message, span, "go back to a phase before the fan-out")
+
+
+def _sent_back(phase: Placed[Phase], branches: _Branches, report: Report) -> None:
+    """A revision is of a step in all branches: one of them cannot go back alone."""
+    back = phase.value.back
+    if back is None:
+        return
+    if phase.value.branch:
+        message = "a branch cannot go back by itself"
+        hint = "put the goto on the phase that joins the branches"
+        report.error("EOP418", message, phase.node.key("goto"), hint)
+    elif back.to in branches:
+        message = f"a goto cannot go back into the branches ('{back.to}')"
+        hint = "go back to a phase before the fan-out"
+        report.error("EOP418", message, phase.node.at("goto", "to"), hint)
 
 
 def _crossing(

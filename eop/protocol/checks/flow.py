@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eop.protocol.diagnostics import Report
+    from eop.protocol.diagnostics import Report, Span
     from eop.protocol.draft import Draft, Placed
     from eop.protocol.graph import Graph
-    from eop.protocol.model import Gate, Loop
+    from eop.protocol.model import Gate, Loop, Phase
 
 
 def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
@@ -26,7 +26,13 @@ def check_flow(draft: Draft, graph: Graph, report: Report) -> None:
         body = graph.below([draft.loops[0].value.goto])
         _loop(draft.loops[0], body - bypassed, draft, graph, report)
     for gate in draft.gates:
-        _rejection(gate, body, graph, report)
+        goto = gate.value.on_reject.goto
+        if goto is not None:
+            _goes_back(gate, goto, gate.node.at("on_reject", "goto"), body, graph, report)
+    for phase in draft.phases:
+        if phase.value.back is not None:
+            span = phase.node.at("goto", "to")
+            _goes_back(phase, phase.value.back.to, span, body, graph, report)
 
 
 def _cycles(draft: Draft, graph: Graph, report: Report) -> None:
@@ -122,15 +128,21 @@ def _loop(
             report.error("EOP406", message, steps[name].name, hint)
 
 
-def _rejection(gate: Placed[Gate], body: frozenset[str], graph: Graph, report: Report) -> None:
-    name, goto = gate.value.id, gate.value.on_reject.goto
-    if goto is None or name in graph.doubtful:
+def _goes_back(
+    step: Placed[Gate] | Placed[Phase],
+    goto: str,
+    span: Span,
+    body: frozenset[str],
+    graph: Graph,
+    report: Report,
+) -> None:
+    name = step.value.id
+    if name in graph.doubtful:
         return
-    span = gate.node.at("on_reject", "goto")
     if goto not in graph.ancestors(name):
-        message = f"'{goto}' does not come before the gate '{name}'"
-        hint = "a rejection goes back: its goto is a step that the gate depends on"
+        message = f"'{goto}' does not come before '{name}'"
+        hint = f"its goto is a step that '{name}' depends on"
         report.error("EOP404", message, span, hint)
     elif name in body and goto not in body:
-        message = f"'{goto}' lies outside the loop that the gate '{name}' is in"
+        message = f"'{goto}' lies outside the loop that '{name}' is in"
         report.error("EOP407", message, span, "go back to a step that every turn runs")

@@ -88,6 +88,10 @@ def _phase(placed: Placed[Phase], names: _Names) -> Placed[Phase]:
         of = names.step(join.of, placed.node.at("join", "of"), phase=True)
         doubtful = doubtful or of is None
         join = None if of is None else replace(join, of=of)
+    back = phase.back
+    if back is not None:
+        to = names.step(back.to, placed.node.at("goto", "to"), phase=True)
+        back = None if to is None else replace(back, to=to)
     branch = phase.branch
     if branch is not None and phase.fan_out is None and branch not in names.items:
         meant = _nearest(branch, names.items)
@@ -96,7 +100,7 @@ def _phase(placed: Placed[Phase], names: _Names) -> Placed[Phase]:
             message = f"no for_each opens '{branch}'"
             names.report.error("EOP210", message, placed.node.at("for_each"), hint)
         branch, doubtful = meant or branch, doubtful or meant is None
-    value = replace(phase, needs=needs, join=join, branch=branch)
+    value = replace(phase, needs=needs, join=join, branch=branch, back=back)
     return placed.having(value, doubtful=doubtful)
 
 
