@@ -11,6 +11,7 @@ from eop.compile.rules import Rule
 from eop.core.files import dumps
 from eop.protocol.model import Gate, Phase
 from eop.runtime.frontier import dependencies
+from eop.runtime.gates import SKIPPED
 from eop.runtime.lifecycle import outcome
 from eop.runtime.node import Branch, Instance
 
@@ -148,7 +149,7 @@ def _specs(project: Project, state: State) -> dict[Path, str]:
 
 def _archive(project: Project, state: State, live: set[int]) -> dict[Path, str]:
     """Outcome files of finished iterations, rewritten from the trace should one be missing."""
-    answered = [key for key, gate in state.gates.items() if gate.by]
+    answered = [key for key, gate in state.gates.items() if gate.by or gate.status == SKIPPED]
     finished = [Instance.parse(key) for key in [*state.nodes, *answered]]
     return {
         project.root / outcome_path(project, instance): dumps(outcome(state, instance))

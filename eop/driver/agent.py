@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,12 @@ from eop.agents.products import REAL, scripted
 from eop.agents.products.program import read_settings
 from eop.core.files import write_json
 from eop.core.yaml_files import read_yaml
+from eop.driver.told import prompt, sections, write_manifest
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.branches import branch_end
 from eop.functions.candidate import check_tree
 from eop.functions.lineage import start
 from eop.functions.trees import candidate_tree, snapshot_tree
-from eop.knowledge import tried_text
 from eop.patterns import Task, run
 
 if TYPE_CHECKING:
@@ -37,12 +36,14 @@ def run_agents(context: Context) -> NodeResult:
     ready = products(project)
     branch = context.branch
     proposal = context.artifacts.proposal(at.iteration, branch) if branch else None
+    parts, inputs = sections(context, proposal), _inputs(context)
+    write_manifest(context, parts, inputs)
     return run(
         Task(
             run=project.run,
             node=at.key,
             phase=context.phase,
-            prompt=_prompt(context, proposal),
+            prompt=prompt(parts),
             base=_base(context),
             snapshot=snapshot_tree(project),
             directory=context.directory,
@@ -52,7 +53,7 @@ def run_agents(context: Context) -> NodeResult:
                 project.root / "config" / "targets" / f"{project.plan.target}.yaml"
             ),
             iteration=at.iteration,
-            inputs=_inputs(context),
+            inputs=inputs,
             schemas=_schemas(project.root / "config" / "schemas"),
             item={**proposal, "slug": proposal["id"]} if proposal else None,
             check=(lambda tree, out: check_tree(context, tree, out))
@@ -61,27 +62,6 @@ def run_agents(context: Context) -> NodeResult:
             hidden=(project.root / "gates", project.split_dir),
         )
     )
-
-
-def _prompt(context: Context, proposal: dict[str, Any] | None) -> str:
-    """The phase's body, and the few facts that bear on it: nothing else of the protocol."""
-    parts = [context.phase.body]
-    if proposal is not None:
-        text = json.dumps(proposal, indent=2, ensure_ascii=False)
-        parts.append(f"## The proposal\n\n```json\n{text}\n```")
-    if _proposes(context):
-        parts.append(tried_text(context.root))
-    feedback = context.state.feedback.get((context.instance.iteration, context.phase.id))
-    if feedback is not None:
-        reason = feedback or "(no reason was given)"
-        parts.append(f"## Why the last version was rejected\n\n{reason}")
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
-
-
-def _proposes(context: Context) -> bool:
-    """Whether this phase leaves the list that opens the branches."""
-    lists = {p.fan_out.artifact for p in context.project.plan.phases if p.fan_out}
-    return any(output.name in lists for output in context.phase.outputs)
 
 
 def _base(context: Context) -> Path:

@@ -15,7 +15,7 @@ from eop.functions.context import Context
 from eop.functions.recommender import CandidateError
 from eop.functions.registry import function
 from eop.project.project import Project
-from eop.runtime.gates import APPROVED
+from eop.runtime.gates import APPROVED, SKIPPED
 from eop.runtime.lifecycle import outcome, perform
 from eop.runtime.node import Instance, NodeResult, Outcome, Usage
 from eop.runtime.trace import Trace
@@ -45,12 +45,12 @@ def run_node(root: Path, run: str, key: str) -> None:
 
 
 def record_gate(root: Path, run: str, key: str) -> None:
-    """Write the audit record of a gate; EOP722 unless the trace holds its approval."""
+    """Write the audit record of a gate; EOP722 unless the trace says that it holds nothing back."""
     project = Project.of_run(root, run)
     state = Trace(project.trace_dir, project.plan).state()
     instance = Instance.parse(key)
     gate = state.gate(instance)
-    if gate is None or gate.status != APPROVED:
+    if gate is None or gate.status not in (APPROVED, SKIPPED):
         raise EopError(
             "EOP722",
             f"gate {key} is not approved",

@@ -54,7 +54,7 @@ def branch_end(project: Project, state: State, iteration: int, branch: Branch) -
             continue
         steps[phase.id] = node
         # A branch is judged by its work, not by whoever wrote about it afterwards.
-        if "failed" not in phase.on_branch and not node.completed:
+        if "failed" not in phase.on_branch and not (node.completed or phase.optional):
             lost.append((phase, node))
     outcome, reason = _cause(lost)
     if outcome == Outcome.SKIPPED and _cut_off(project.plan, state, iteration, branch, lost):

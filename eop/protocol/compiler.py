@@ -94,6 +94,12 @@ def _check_target(draft: Draft, report: Report, root: Path) -> None:
     report.error("EOP209", message, node.at("target"), hint)
 
 
+def _told(draft: Draft, source: Source) -> str:
+    """The document's text, if an agent is told all of it."""
+    full = any(phase.value.pattern and phase.value.context == "full" for phase in draft.phases)
+    return "\n".join(source.lines) if full else ""
+
+
 def _plan(draft: Draft, source: Source, facts: dict[str, str]) -> Plan:
     front = draft.front
     return Plan(
@@ -108,4 +114,5 @@ def _plan(draft: Draft, source: Source, facts: dict[str, str]) -> Plan:
         gates=tuple(gate.value for gate in draft.gates),
         loop=draft.loops[0].value if draft.loops else None,
         facts=facts,
+        document=_told(draft, source),
     )

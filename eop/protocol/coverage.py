@@ -43,6 +43,7 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         "budget": (BOTH, "fits into the run's; ends a node that exceeds it"),
         "when": (BOTH, "typed, reads what is known by then; a node enters only when it is true"),
         "optional": (BOTH, "nobody requires what it leaves; others go on without it"),
+        "context": (BOTH, "known; the manifest of what an agent was told names it"),
         "outputs": (BOTH, "one producer each, schemas exist; a node without them has failed"),
         "gate": (STATIC, "unique, waited for, before all that builds on what it shows"),
         "after": (BOTH, "exist, outside branches; waited for"),

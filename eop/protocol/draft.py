@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eop.core.errors import did_you_mean
 from eop.protocol.diagnostics import Span
-from eop.protocol.markers import EDGES, FRONT, KINDS
+from eop.protocol.markers import CONTEXTS, EDGES, FRONT, KINDS
 from eop.protocol.model import (
     ALL,
     ANY,
@@ -124,7 +124,7 @@ def build_draft(document: Document, report: Report) -> Draft:
     seen: dict[str, int] = {}
     for block in document.blocks:
         node = _read(block, report)
-        step = None if node is None else _step(node, block, report)
+        step = None if node is None else _step(node, block, front, report)
         if node is None or step is None:
             broken.update(block.names)
         elif _is_new(step, seen, report):
@@ -195,7 +195,7 @@ def _is_new(step: Placed[Any], seen: dict[str, int], report: Report) -> bool:
     return True
 
 
-def _step(node: Mapping, block: Block, report: Report) -> Placed[Any] | None:
+def _step(node: Mapping, block: Block, front: dict[str, Any], report: Report) -> Placed[Any] | None:
     kind = next(iter(node.keys))
     values = read_fields(node, KINDS[kind], f"a {kind}", report)
     raw = node.values[kind]
@@ -204,6 +204,7 @@ def _step(node: Mapping, block: Block, report: Report) -> Placed[Any] | None:
         return None
     doubtful = not _edges_known(node, values)
     if kind == "phase":
+        values.setdefault("context", front.get("context", CONTEXTS[0]))
         return Placed(_phase(name, values, node, block, report), node, doubtful)
     if kind == "gate":
         return Placed(_gate(name, values, block), node, doubtful)
@@ -258,6 +259,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         outputs=_outputs(values.get("outputs", {})),
         when=values.get("when"),
         optional=values.get("optional", False),
+        context=values["context"],
         back=Back(**back) if {"to", "when", "max"} <= back.keys() else None,
     )
 

@@ -43,6 +43,7 @@ SEVERITIES = ("critical", "major", "minor", "info")
 PATTERNS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
     {"linear": None, "dual": ("implementer", "reviewer", "fixer")}
 )
+CONTEXTS = ("body", "full")
 MOST = 99
 
 _WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
@@ -179,6 +180,7 @@ FRONT: Mapping[str, Field] = MappingProxyType(
         "version": Field(name(VERSION, "version", "write 0.1.0"), required=True),
         "target": Field(_slug, required=True),
         "variables": Field(table(_variable_name, _variable)),
+        "context": Field(choice(CONTEXTS, "context")),
         "budget": Field(
             record(
                 {
@@ -220,6 +222,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "outputs": Field(table(_word, _OUTPUT), required=True),
         "when": Field(expression),
         "optional": Field(boolean),
+        "context": Field(choice(CONTEXTS, "context")),
         "goto": Field(
             record(
                 {

@@ -83,7 +83,8 @@ class Phase:
     ``branch`` is the item name when one instance runs per branch (``for_each``); ``fan_out`` is
     set on the phase that opens the branches. ``nodes`` maps role to product. ``body`` is all
     that an agent of this phase is told of the protocol. ``when`` is the text of its guard; others
-    go on without an ``optional`` phase.
+    go on without an ``optional`` phase. ``context`` is ``body``, or ``full`` when its agents are
+    told the whole document.
     """
 
     id: str
@@ -107,6 +108,7 @@ class Phase:
     when: str | None = None
     optional: bool = False
     back: Back | None = None
+    context: str = "body"
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class Plan:
 
     ``facts`` are the fields of artifacts that its expressions read, with their types:
     ``{"preflight.passed": "boolean"}``. They are recorded when their producer leaves.
+    ``document`` is the protocol's text where a phase is told all of it, else empty.
     """
 
     name: str
@@ -165,6 +168,7 @@ class Plan:
     gates: tuple[Gate, ...]
     loop: Loop | None = None
     facts: dict[str, str] = field(default_factory=dict)
+    document: str = ""
     schema: str = PLAN_SCHEMA
 
     @cached_property

@@ -42,8 +42,9 @@ class NodeView:
 
 @dataclass(frozen=True)
 class GateView:
-    """A gate in one iteration and revision. ``status``: waiting, requested, approved, rejected.
+    """A gate in one iteration and revision.
 
+    ``status``: waiting, requested, approved, rejected, or skipped when there was nothing to ask.
     ``request``, ``approve`` and ``reject`` are paths relative to the project's root, empty
     before the request. ``when`` is the recorded time of the decision, for people only.
     """
@@ -218,7 +219,7 @@ def _gate(
     known: GateState | None = state.gate(instance)
 
     def path(suffix: str) -> str:
-        if known is None:
+        if known is None or not known.digest:
             return ""
         return gate_file(Path("gates"), state.run, instance, known.digest, suffix).as_posix()
 

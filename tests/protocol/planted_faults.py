@@ -10,6 +10,7 @@ eop: 1
 name: sound
 version: 0.1.0
 target: hstu
+context: body
 variables:
   patience: {type: integer, default: 2}
 budget: {actions: 1000, wall: 10h}
@@ -22,6 +23,7 @@ budget: {actions: 1000, wall: 10h}
 ```eop
 phase: look
 pattern: linear
+context: body
 nodes: {reader: scripted, writer: scripted}
 tools: [read]
 outputs: {report: {file: report.md}}
@@ -277,6 +279,7 @@ FAULTS = [
     Fault("EOP301", "patch: true", "patch: 1", "1", "true or false"),
     Fault("EOP301", "with: {seeds: [1, 2]}\noutputs: {base", "with: [1]\noutputs: {base", "[1]"),
     Fault("EOP302", "until: minor", "until: mayor", "mayor"),
+    Fault("EOP302", "linear\ncontext: body", "linear\ncontext: all", "all"),
     Fault("EOP302", "wait: all", "wait: some", "some"),
     Fault("EOP302", "tools: [read, edit]", "tools: [read, edit, sheel]", "sheel"),
     Fault("EOP302", "on_reject: {end: true}", "on_reject: {end: false}", "false"),
@@ -329,6 +332,7 @@ FAULTS = [
     Fault("EOP413", "function: publish\n", "", "publish", "neither"),
     Fault("EOP413", "function: publish", "function: publish\npattern: linear", "function", "both"),
     Fault("EOP414", "function: publish", "function: publish\ntools: [read]", "tools"),
+    Fault("EOP414", "function: publish", "function: publish\ncontext: full", "context"),
     Fault("EOP414", "{analyst: scripted}", "{analyst: scripted}\nreview: {rounds: 1}", "review"),
     Fault("EOP414", "{analyst: scripted}", "{analyst: scripted}\nwith: {seeds: [1]}", "with"),
     Fault("EOP414", "phase: publish", "phase: publish\non_branch: [failed]", "on_branch"),

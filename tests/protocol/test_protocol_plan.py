@@ -132,6 +132,16 @@ def test_shipped_protocols_are_sound(path: Path) -> None:
     assert plan.source == f"config/protocols/{path.name}"
 
 
+def test_a_plan_holds_the_text_that_agents_are_told(plan_of: Callable[[str], Plan]) -> None:
+    assert plan_of(SOUND).document == ""
+    text = SOUND.replace("hstu\ncontext: body", "hstu\ncontext: full")
+    plan = plan_of(text)
+    assert plan.document == text
+    assert plan.phase("look").context == "body"
+    assert plan.phase("propose").context == "full"
+    assert plan_of(text.replace("sound protocol\n", "sound one\n")).digest != plan.digest
+
+
 def test_the_research_protocols_have_the_same_steps() -> None:
     for name in ("demo", "hstu-evolve"):
         plan = load(REPOSITORY / "config" / "protocols" / f"{name}.eop.md", root=REPOSITORY)

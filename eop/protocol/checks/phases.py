@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eop.protocol.draft import Draft, Placed
     from eop.protocol.model import Phase
 
-_OF_PATTERNS = ("nodes", "review", "check", "tools")
+_OF_PATTERNS = ("nodes", "review", "check", "tools", "context")
 _OF_DUAL = ("review", "check")
 
 
