@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from decided_plans import decided, facts_of
 from halting import HALTING, Halting
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -135,13 +137,19 @@ def _before(rule: OnReject, ordered: tuple[str, ...]) -> OnReject:
 class Histories(Halting):
     """Plays a run by events alone; ``states`` keeps the state after each."""
 
-    @initialize(plan=plans())
-    def start(self, plan: Plan) -> None:
+    @initialize(plan=plans() | plans().flatmap(decided), patience=st.integers(1, 2))
+    def start(self, plan: Plan, patience: int) -> None:
         self.plan = plan
+        variables = dict.fromkeys(plan.variables, patience)
         self.events: list[Event] = []
         self.states: list[State] = []
         self.append(
-            "run_started", run="r", plan=plan.digest, config="c", snapshot="s", variables={}
+            "run_started",
+            run="r",
+            plan=plan.digest,
+            config="c",
+            snapshot="s",
+            variables=variables,
         )
 
     @property
@@ -191,7 +199,7 @@ class Histories(Halting):
             elif self.asking():
                 self.answer(data)
             elif self.open_nodes():
-                self.leaves(self.open_nodes()[0], "completed", 0, 0)
+                self.leaves(data, self.open_nodes()[0], "completed", 0, 0)
             else:
                 nodes = self.possible()
                 for node in nodes if side_by_side else nodes[-1:]:
@@ -297,7 +305,8 @@ class Histories(Halting):
             return state.gates[Instance(home, need, None, revision).key].status == "approved"
         if self.plan.phase(need).branch is None:
             known = state.nodes[Instance(home, need, None, revision).key]
-            return known.final and known.status == "completed"
+            optional = self.plan.phase(need).optional
+            return known.final and (optional or known.status == "completed")
         item = self.plan.phase(need).branch
         branches = [node.branch] if node.branch else list(state.branches[home, item])
         return all(state.nodes[Instance(home, need, b, revision).key].final for b in branches)
@@ -309,9 +318,11 @@ class Histories(Halting):
         key = data.draw(st.sampled_from(self.open_nodes()))
         reserve = self.state.nodes[key].reserve
         actions = data.draw(st.one_of(st.none(), st.integers(0, reserve.actions)))
-        self.leaves(key, end, actions, data.draw(st.integers(0, int(reserve.wall_s))))
+        self.leaves(data, key, end, actions, data.draw(st.integers(0, int(reserve.wall_s))))
 
-    def leaves(self, key: str, end: str, actions: int | None, wall_s: int) -> None:
+    def leaves(
+        self, data: st.DataObject, key: str, end: str, actions: int | None, wall_s: int
+    ) -> None:
         phase = self.plan.phase(Instance.parse(key).step)
         found = [
             {"name": o.name, "path": f"runs/{key}/{o.file}", "sha256": f"{len(self.events):064x}"}
@@ -324,7 +335,7 @@ class Histories(Halting):
             outcome=end,
             reason="",
             artifacts=[{**artifact, "size": 1} for artifact in found],
-            facts={},
+            facts=facts_of(self.plan, phase, data) if end == "completed" else {},
             usage={"actions": actions, "wall_s": wall_s},
         )
 
@@ -371,10 +382,28 @@ class Histories(Halting):
         for (_, item), branches in self.state.branches.items():
             assert len(branches) <= self.plan.fan_out(item).max
         sent_back = sum(gate.on_reject.max for gate in self.plan.gates)
+        backs = [phase.back for phase in self.plan.phases if phase.back]
+        assert all(count <= backs[0].max for count in self.state.sent_back.values())
+        sent_back += sum(back.max for back in backs)
         assert all(count <= 1 + sent_back for count in self.state.revisions.values())
         for key, node in self.state.nodes.items():
             attempts = self.plan.phase(Instance.parse(key).step).budget.attempts
             assert node.failures <= attempts
+
+    @invariant()
+    def a_guard_lets_in_only_when_it_is_true(self) -> None:
+        for key, node in self.state.nodes.items():
+            instance = Instance.parse(key)
+            when = self.plan.phase(instance.step).when
+            if when in ("made.ok", "not made.ok") and node.attempt:
+                made = self.state.nodes[replace(instance, step="make").key]
+                assert made.facts["made.ok"] == (when == "made.ok")
+
+    @invariant()
+    def what_a_guard_holds_back_fails_no_run(self) -> None:
+        if self.state.ended == "failed":
+            finals = [n for n in self.state.nodes.values() if n.final and not n.excused]
+            assert any(not node.completed for node in finals)
 
     @invariant()
     def the_run_is_never_stuck(self) -> None:
