@@ -345,8 +345,8 @@ FAULTS = [
     Fault(
         "EOP432",
         "goto: propose\nmax: 3\n```\n",
-        "goto: publish\nmax: 3\n```\n" + _second("needs: [base]", "needs: [sketch, publish]"),
-        "publish",
+        "goto: promote\nmax: 3\n```\n" + _second("needs: [base]", "needs: [sketch, publish]"),
+        "promote",
         "'polish'",
     ),
     Fault(

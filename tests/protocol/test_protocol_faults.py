@@ -64,7 +64,7 @@ def test_a_folder_is_no_protocol(project: Path) -> None:
 def test_bytes_that_are_not_text(project: Path) -> None:
     [only] = found(project, SOUND.encode().replace(b"Say what", b"Say \xff what"))
     assert only.code == "EOP102"
-    assert str(only.where) == "some.eop.md:23:5"
+    assert str(only.where) == "some.eop.md:25:5"
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])
