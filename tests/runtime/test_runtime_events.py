@@ -12,9 +12,10 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from research_run import Run, research
+from research_run import Run, agent, research
 
 from eop.core.canonical import canonical_json
+from eop.protocol.model import Back, Gate, OnReject
 from eop.runtime.events import SHAPES, Check, Event, decode, encode, event_schema, problems
 from eop.runtime.node import Outcome
 
@@ -99,9 +100,28 @@ def a_run_with_every_event(root: Path) -> Run:
     return run
 
 
+def a_run_that_decides(root: Path) -> Run:
+    """A phase sends back once; then a guard leaves a gate nothing to ask."""
+    phases = (
+        agent("one", 1),
+        agent("two", 2, needs=("one",), back=Back("one", "true", 1)),
+        agent("three", 3, needs=("two",), when="false"),
+    )
+    gates = (Gate("ask", 4, ("three",), ("three_text",), OnReject()),)
+    run = Run(root, research(phases=phases, gates=gates, loop=None))
+    for revision in ("", "_r2"):
+        run.do(f"it01_one{revision}")
+        run.do(f"it01_two{revision}")
+        run.advance()
+    run.enter("it01_three_r2")
+    run.advance()
+    return run
+
+
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> tuple[Event, ...]:
-    return a_run_with_every_event(tmp_path_factory.mktemp("run")).trace.events()
+    runs = (a_run_with_every_event, a_run_that_decides)
+    return tuple(e for run in runs for e in run(tmp_path_factory.mktemp("run")).trace.events())
 
 
 def test_every_file_of_a_run_conforms(events: tuple[Event, ...]) -> None:

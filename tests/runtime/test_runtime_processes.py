@@ -66,7 +66,12 @@ def _next_of(trace: Trace, writer: int) -> tuple[str, dict[str, object]] | None:
             return "node_entered", {**_attempt(trace, step), "reserve": _amount(10, 60)}
         if node is not None and node.status == OPEN:
             left = {"outcome": "completed", "reason": "", "artifacts": []}
-            return "node_left", {**_attempt(trace, step), **left, "usage": _amount(1, 0.5)}
+            return "node_left", {
+                **_attempt(trace, step),
+                **left,
+                "facts": {},
+                "usage": _amount(1, 0.5),
+            }
     return due(trace.plan, state)
 
 
