@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from eop.cli.common import json_option, open_project, print_json, run_option
+from eop.cli.watch import watch_run
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
 from eop.functions.published import published_problems
@@ -22,10 +23,20 @@ from eop.runtime.verify import verify as verify_run
 @click.command(epilog="Example: eop status --json")
 @run_option
 @json_option
+@click.option("--watch", is_flag=True, help="Show it until the run has ended, or Ctrl-C.")
 @click.pass_obj
-def status(root: Path, run_name: str | None, as_json: bool) -> None:
-    """Where a run stands: phases, branches, gates that wait, what is spent."""
+def status(root: Path, run_name: str | None, as_json: bool, watch: bool) -> None:
+    """Where a run stands: phases, branches, gates that wait, what is spent.
+
+    --watch shows what is at work, for how long, and its actions so far; without a terminal, it
+    prints a line for each thing that happens.
+    """
     project = open_project(root, run_name)
+    if watch and as_json:
+        raise click.UsageError("--watch and --json do not go together")
+    if watch:
+        watch_run(project)
+        return
     position = position_of(project)
     if as_json:
         print_json(status_json(project, position))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,12 @@ from eop.driver.demo import play
 from eop.driver.loop import run_until_still
 from eop.functions.lineage import base_id
 from eop.functions.reproduce import reproduce as reproduce_entry
-from eop.report import leaderboard_text
+from eop.report import Follower, leaderboard_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eop.project.project import Project
 
 
 @click.command(
@@ -31,12 +37,25 @@ def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple
     Ends with status 3 when a gate waits for you or the run is paused, 0 when the run
     has ended. Further options go to Snakemake as they are (after --).
     """
-    position = run_until_still(root, overrides(pairs), cores=cores, extra=snakemake_options)
+    position = run_until_still(
+        root, overrides(pairs), cores=cores, extra=snakemake_options, follow=_follow
+    )
     if position.waiting or (position.state.halt and not position.ended):
         sys.exit(int(ExitCode.GATE_CLOSED))
     if position.ended not in ("completed", "rejected"):
         click.echo(f"the run stopped: {position.ended or position.frontier.reason}", err=True)
         sys.exit(int(ExitCode.FAILURE))
+
+
+def _follow(project: Project) -> Callable[[], None]:
+    """Between Snakemake's lines, and where it writes: a line for each thing that happens."""
+    follower = Follower(project.trace_dir, project.plan)
+
+    def tick() -> None:
+        for line in follower.news():
+            click.echo(f"eop  {line}", err=True)
+
+    return tick
 
 
 @click.command(epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base")

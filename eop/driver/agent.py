@@ -18,6 +18,9 @@ from eop.functions.candidate import check_tree
 from eop.functions.lineage import start
 from eop.functions.trees import candidate_tree, snapshot_tree
 from eop.patterns import Task, run
+from eop.patterns.progress import spent_so_far
+from eop.runtime.node import Instance
+from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,3 +135,17 @@ def _schemas(folder: Path) -> dict[str, dict[str, Any]]:
         path.name.removesuffix(suffix): read_yaml(path)
         for path in sorted(folder.glob(f"*{suffix}"))
     }
+
+
+def actions_so_far(project: Project) -> dict[str, int | None]:
+    """Actions of each open agent node as far as its agents' streams show them, by key."""
+    ready = products(project)
+    seen: dict[str, int | None] = {}
+    for key in Trace(project.trace_dir, project.plan).state().active:
+        at = Instance.parse(key)
+        phase = project.plan.phase(at.step)
+        roles = {role: ready[name] for role, name in phase.nodes.items()}
+        usage = spent_so_far(project.run_dir / at.directory / "work", roles)
+        if usage is not None:
+            seen[key] = usage.actions
+    return seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode
@@ -15,32 +16,36 @@ from eop.runtime.advance import advance
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Any
 
     from eop.runtime.advance import Position
 
+_TICK_S = 1.0
+
 
 def run_until_still(
-    root: Path, overrides: dict[str, Any], *, cores: int, extra: Sequence[str] = ()
+    root: Path,
+    overrides: dict[str, Any],
+    *,
+    cores: int,
+    extra: Sequence[str] = (),
+    follow: Callable[[Project], Callable[[], None]] | None = None,
 ) -> Position:
     """Call ``snakemake`` again and again until it moves the run no further.
 
     ``overrides`` are workflow config values, ``extra`` goes to Snakemake as it is. Raises
     ``EopError`` (EOP820) when a call fails: what it printed is on the terminal above. A call ends
-    early, and has not failed, when somebody halts the run meanwhile.
+    early, and has not failed, when somebody halts the run meanwhile. What ``follow`` gives for the
+    project is called every second while Snakemake works, and once more when it has ended.
     """
     project = load_project(root, read_raw(root, overrides))
+    tick = follow(project) if follow else lambda: None
     position = None
     while True:
         before = position.state.seq if position else -1
-        status = subprocess.run(
-            snakemake_command(overrides, cores=cores, extra=extra),
-            cwd=root,
-            env=os.environ,
-            check=False,
-        ).returncode
+        status = _call(snakemake_command(overrides, cores=cores, extra=extra), root, tick)
         if status and not _halted(project):
             raise EopError(
                 "EOP820",
@@ -52,6 +57,16 @@ def run_until_still(
         still = position.state.halt or position.state.seq == before
         if still or position.ended or position.waiting:
             return position
+
+
+def _call(command: Sequence[str], root: Path, tick: Callable[[], None]) -> int:
+    """Run a command, with ``tick`` called meanwhile, and return its status."""
+    with subprocess.Popen(command, cwd=root, env=os.environ) as process:
+        while process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_TICK_S)
+            tick()
+        return process.returncode
 
 
 def _halted(project: Project) -> bool:

@@ -1,16 +1,20 @@
 """Reports: status, leaderboard table and HTML page, all from one view of the run."""
 
+from eop.report.progress import Follower
 from eop.report.render import (
     leaderboard_json,
     leaderboard_text,
+    live_text,
     status_json,
     status_text,
     write_report,
 )
 
 __all__ = [
+    "Follower",
     "leaderboard_json",
     "leaderboard_text",
+    "live_text",
     "status_json",
     "status_text",
     "write_report",

@@ -15,13 +15,14 @@ from eop.leaderboard import entry_folder, read_entries
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
 from eop.report.cards import EntryFiles
+from eop.report.live import print_live
 from eop.report.page import page
 from eop.report.terminal import print_leaderboard, print_status
-from eop.report.view import view
+from eop.report.view import at_work, view
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from eop.report.view import RunView
@@ -57,6 +58,14 @@ def status_text(project: Project, position: Position) -> str:
     shown = _view(project)
     problems = _problems(position)
     return _text(lambda console: print_status(console, shown, problems))
+
+
+def live_text(project: Project, seen: Mapping[str, int | None]) -> str:
+    """The run as it is watched; ``seen`` has the actions so far of nodes at work, by key."""
+    trace = Trace(project.trace_dir, project.plan)
+    shown = _view(project)
+    working = at_work(project.plan, trace.state(), trace.events(), seen)
+    return _text(lambda console: print_live(console, shown, working))
 
 
 def write_report(root: Path, run: str) -> Path:

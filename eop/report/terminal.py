@@ -108,6 +108,19 @@ def print_status(console: Console, view: RunView, problems: Sequence[str] = ()) 
 
     ``problems`` are sentinels that decide nothing, one line each.
     """
+    print_heading(console, view)
+    for iteration in view.iterations:
+        console.print(steps_table(iteration))
+    for spend in view.spend:
+        console.print(Text(spend_text(spend)))
+    for gate in view.waiting:
+        print_gate(console, gate)
+    for problem in problems:
+        console.print(Text(f"  note {problem}", "yellow"), soft_wrap=True)
+
+
+def print_heading(console: Console, view: RunView) -> None:
+    """Print which run it is, how it stands, and who has halted it."""
     console.print(
         Text.assemble(
             (view.run, "bold"),
@@ -116,17 +129,10 @@ def print_status(console: Console, view: RunView, problems: Sequence[str] = ()) 
     )
     if view.halt:
         console.print(Text(view.halt, "bold yellow"), soft_wrap=True)
-    for iteration in view.iterations:
-        console.print(_steps(iteration))
-    for spend in view.spend:
-        console.print(Text(_spend(spend)))
-    for gate in view.waiting:
-        _print_gate(console, gate)
-    for problem in problems:
-        console.print(Text(f"  note {problem}", "yellow"), soft_wrap=True)
 
 
-def _steps(iteration: IterationView) -> Table:
+def steps_table(iteration: IterationView) -> Table:
+    """An iteration's phases and gates, one row each, with the newest outcome."""
     table = Table(
         title=f"Iteration {iteration.number}",
         title_justify="left",
@@ -162,7 +168,8 @@ def _time(node: NodeView) -> str:
     return MISSING if node.wall_s is None else f"{node.wall_s:.1f} s"
 
 
-def _spend(spend: Spend) -> str:
+def spend_text(spend: Spend) -> str:
+    """A unit of the run's budget in a line."""
     names = {"actions": "agent actions", "wall_s": "seconds of work"}
     text = f"{names[spend.unit]}: {spend.spent:g} spent"
     if spend.reserved:
@@ -173,7 +180,8 @@ def _spend(spend: Spend) -> str:
     return text
 
 
-def _print_gate(console: Console, gate: GateView) -> None:
+def print_gate(console: Console, gate: GateView) -> None:
+    """Print what a gate asks and the commands that answer it."""
     console.print(Text.assemble("\nWaiting for you: ", (gate.step, "bold yellow")))
     if gate.question:
         console.print(Text(gate.question))

@@ -12,7 +12,7 @@ from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
 from eop.runtime.node import Instance, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eop.protocol.model import Phase, Plan
     from eop.runtime.events import Event
@@ -38,6 +38,20 @@ class NodeView:
     reason: str
     actions: int | None
     wall_s: float | None
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """A node that is open. ``actions`` are those seen so far, ``None`` when nothing shows them.
+
+    ``reserved`` are the actions set aside for it, ``None`` for a function, which calls no agent.
+    """
+
+    key: str
+    attempt: int
+    since: str
+    actions: int | None
+    reserved: int | None
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,25 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
                 state.unmetered,
             ),
         ),
+    )
+
+
+def at_work(
+    plan: Plan, state: State, events: Sequence[Event], seen: Mapping[str, int | None]
+) -> tuple[AtWork, ...]:
+    """The open nodes; ``seen`` has the actions so far of those that show any, by key."""
+    since = {e.data["node"]: e.time for e in events if e.type == "node_entered"}
+    return tuple(
+        AtWork(
+            key=key,
+            attempt=state.nodes[key].attempt,
+            since=since[key],
+            actions=seen.get(key),
+            reserved=None
+            if plan.phase(Instance.parse(key).step).function
+            else state.nodes[key].reserve.actions,
+        )
+        for key in state.active
     )
 
 
