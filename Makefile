@@ -1,10 +1,10 @@
-# setup · demo · data · test · lint · bench · event-schema · error-pages
+# setup · demo · data · test · lint · bench · event-schema · block-schema · error-pages
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test lint bench event-schema error-pages clean-demo
+.PHONY: setup demo data test lint bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 
@@ -41,6 +41,10 @@ bench: setup
 # After a change of eop/runtime/events.py
 event-schema: setup
 	$(BIN)/python -c "import json, yaml; from eop.runtime.events import event_schema; print(yaml.safe_dump(json.loads(json.dumps(event_schema())), sort_keys=False), end='')" > config/schemas/event.schema.yaml
+
+# After a change of eop/protocol/markers.py
+block-schema: setup
+	$(BIN)/python -c "import json; from eop.protocol.block_schema import block_schema; print(json.dumps(block_schema(), indent=1))" > config/schemas/eop-block.schema.json
 
 # After a change of what a diagnostic says: the messages in docs/errors
 error-pages: setup

@@ -17,7 +17,9 @@ from eop.protocol.shapes import (
     Field,
     boolean,
     choice,
+    described,
     duration,
+    fields_schema,
     file_name,
     integer,
     listing,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eop.protocol.diagnostics import Report
-    from eop.protocol.shapes import Shape
 
 LANGUAGE = 1
 SEVERITIES = ("critical", "major", "minor", "info")
@@ -56,6 +57,7 @@ _actions = Field(integer(1, 1_000_000))
 _wall = Field(duration)
 
 
+@described({"const": LANGUAGE})
 def _language(node: Node, report: Report) -> int | None:
     value = node.value if isinstance(node, Scalar) else None
     if type(value) is int and value == LANGUAGE:
@@ -65,16 +67,30 @@ def _language(node: Node, report: Report) -> int | None:
     return None
 
 
+@described({"type": ["boolean", "number", "string"]})
+def _anything(node: Node, report: Report) -> object | None:
+    if isinstance(node, Scalar) and node.value is not None:
+        return node.value
+    mismatch(node, "a value", report)
+    return None
+
+
+_VARIABLE = record(
+    {
+        "type": Field(choice(TYPES, "type"), required=True),
+        "default": Field(_anything, required=True),
+    },
+    owner="a variable",
+)
+
+
+@described(_VARIABLE.schema)
 def _variable(node: Node, report: Report) -> dict[str, object] | None:
     if not isinstance(node, YamlMapping):
         mismatch(node, "a mapping", report, "write {type: integer, default: 2}")
         return None
-    fields = {
-        "type": Field(choice(TYPES, "type"), required=True),
-        "default": Field(_anything, required=True),
-    }
-    found: dict[str, object] | None = record(fields, owner="a variable")(node, report)
-    if found is None or set(found) != set(fields):
+    found: dict[str, object] | None = _VARIABLE(node, report)
+    if found is None or set(found) != {"type", "default"}:
         return None
     kind, default = str(found["type"]), found["default"]
     if not is_of(default, kind):
@@ -84,6 +100,7 @@ def _variable(node: Node, report: Report) -> dict[str, object] | None:
     return found
 
 
+@described({**_word.schema, "not": {"enum": [*BUILT_INS, *WORDS]}})
 def _variable_name(node: Node, report: Report) -> str | None:
     found: str | None = _word(node, report)
     if found in (*BUILT_INS, *WORDS):
@@ -93,54 +110,45 @@ def _variable_name(node: Node, report: Report) -> str | None:
     return found
 
 
-def _anything(node: Node, report: Report) -> object | None:
-    if isinstance(node, Scalar) and node.value is not None:
-        return node.value
-    mismatch(node, "a value", report)
-    return None
+_FAN_OUT = record(
+    {
+        "item": Field(_word, required=True),
+        "in": Field(_word, required=True),
+        "max": Field(integer(1, MOST), required=True),
+    },
+    owner="for_each",
+)
 
 
+@described({"oneOf": [_word.schema, _FAN_OUT.schema]})
 def _for_each(node: Node, report: Report) -> Any:
-    if isinstance(node, YamlMapping):
-        fields = {
-            "item": Field(_word, required=True),
-            "in": Field(_word, required=True),
-            "max": Field(integer(1, MOST), required=True),
-        }
-        return record(fields, owner="for_each")(node, report)
-    return _word(node, report)
+    return (_FAN_OUT if isinstance(node, YamlMapping) else _word)(node, report)
 
 
-def _join(node: Node, report: Report) -> dict[str, object] | None:
-    """A join that waits for any branch needs one at least: 0 would cut off every branch."""
-    wait = node.values.get("wait") if isinstance(node, YamlMapping) else None
-    fewest = 1 if isinstance(wait, Scalar) and wait.value == ANY else 0
-    fields = {
+def _join_fields(fewest: int) -> dict[str, Field]:
+    return {
         "of": Field(_step, required=True),
         "wait": Field(choice((ALL, ANY), "wait")),
         "at_least": Field(integer(fewest, MOST)),
     }
-    found: dict[str, object] | None = record(fields, owner="join")(node, report)
-    return found
 
 
-def _on_reject(node: Node, report: Report) -> dict[str, object] | None:
-    if not isinstance(node, YamlMapping):
-        mismatch(node, "a mapping", report, "write {goto: step, max: 3} or {end: true}")
-        return None
-    fields = {
-        "goto": Field(_step, required="end" not in node.values),
-        "max": Field(integer(1, MOST), required="end" not in node.values),
-        "end": Field(_end),
+@described(
+    {
+        **fields_schema(_join_fields(0)),
+        "if": {"properties": {"wait": {"const": ANY}}, "required": ["wait"]},
+        "then": {"properties": {"at_least": {"minimum": 1}}},
     }
-    found: dict[str, object] | None = record(fields, owner="on_reject")(node, report)
-    for key in ("goto", "max"):
-        if "end" in node.values and key in node.values:
-            message = f"'{key}' contradicts 'end'"
-            report.error("EOP414", message, node.key(key), "a rejection goes back or ends the run")
+)
+def _join(node: Node, report: Report) -> dict[str, object] | None:
+    """A join that waits for any branch needs one at least: 0 would cut off every branch."""
+    wait = node.values.get("wait") if isinstance(node, YamlMapping) else None
+    fewest = 1 if isinstance(wait, Scalar) and wait.value == ANY else 0
+    found: dict[str, object] | None = record(_join_fields(fewest), owner="join")(node, report)
     return found
 
 
+@described({"const": True})
 def _end(node: Node, report: Report) -> bool | None:
     value = boolean(node, report)
     if value is False:
@@ -150,6 +158,26 @@ def _end(node: Node, report: Report) -> bool | None:
     return value
 
 
+_BACK = {"goto": Field(_step, required=True), "max": Field(integer(1, MOST), required=True)}
+_END = {"end": Field(_end, required=True)}
+
+
+@described({"type": "object", "oneOf": [fields_schema(_BACK), fields_schema(_END)]})
+def _on_reject(node: Node, report: Report) -> dict[str, object] | None:
+    if not isinstance(node, YamlMapping):
+        mismatch(node, "a mapping", report, "write {goto: step, max: 3} or {end: true}")
+        return None
+    either = {key: Field(field.shape) for key, field in {**_BACK, **_END}.items()}
+    fields = {**either, **(_END if "end" in node.values else _BACK)}
+    found: dict[str, object] | None = record(fields, owner="on_reject")(node, report)
+    for key in ("goto", "max"):
+        if "end" in node.values and key in node.values:
+            message = f"'{key}' contradicts 'end'"
+            report.error("EOP414", message, node.key(key), "a rejection goes back or ends the run")
+    return found
+
+
+@described({"enum": list(PATTERNS)})
 def _pattern(node: Node, report: Report) -> str | None:
     value = text(node, report)
     if value is None or value in PATTERNS:
@@ -159,12 +187,13 @@ def _pattern(node: Node, report: Report) -> str | None:
     return None
 
 
+@described({})
 def _with(node: Node, report: Report) -> Node:
     """``with`` is read once its function is known."""
     return node
 
 
-_OUTPUT: Shape = record(
+_OUTPUT = record(
     {
         "file": Field(file_name, required=True),
         "schema": Field(_slug),

@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eop.core.errors import did_you_mean
 from eop.protocol.yaml_nodes import Listing, Mapping, Node, Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from collections.abc import Mapping as Table
 
     from eop.protocol.diagnostics import Report
 
-Shape = Callable[[Node, "Report"], Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Shape(Generic[T]):
+    """How a value is read, and the JSON Schema of what may be written there.
+
+    Called with a node and a report it gives the value, or ``None`` after reporting why not.
+    """
+
+    read: Callable[[Node, Report], T | None]
+    schema: dict[str, Any]
+
+    def __call__(self, node: Node, report: Report) -> T | None:
+        """The value at ``node``."""
+        return self.read(node, report)
+
+
+def described(schema: dict[str, Any]) -> Callable[[Callable[[Node, Report], T | None]], Shape[T]]:
+    """Make a reader a shape: ``schema`` says for editors what the reader takes."""
+    return lambda read: Shape(read, schema)
+
 
 # Two names must not meet in a file name: no branch prefix (p01_), no revision suffix (_r2).
 STEP_NAME = re.compile(r"(?!p\d\d_)(?!.*_r\d+$)[a-z][a-z0-9_]*(?<!_)")
@@ -36,8 +56,12 @@ _LATER = frozenset({"recall", "resources", "vendor", "concurrency"})
 class Field:
     """A key of a mapping: how its value is read, and whether it must be there."""
 
-    shape: Shape
+    shape: Shape[Any]
     required: bool = False
+
+
+def _matching(pattern: re.Pattern[str]) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^(?:{pattern.pattern})$", "maxLength": _NAME_LIMIT}
 
 
 def kind_of(node: Node) -> str:
@@ -58,6 +82,7 @@ def mismatch(node: Node, expected: str, report: Report, hint: str | None = None)
     report.error("EOP301", f"expected {expected}, found {kind_of(node)}", node.span, hint)
 
 
+@described({"type": "string"})
 def text(node: Node, report: Report) -> str | None:
     """A text."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
@@ -67,6 +92,7 @@ def text(node: Node, report: Report) -> str | None:
     return None
 
 
+@described({"type": "boolean"})
 def boolean(node: Node, report: Report) -> bool | None:
     """``true`` or ``false``."""
     if isinstance(node, Scalar) and isinstance(node.value, bool):
@@ -75,9 +101,10 @@ def boolean(node: Node, report: Report) -> bool | None:
     return None
 
 
-def integer(low: int, high: int) -> Shape:
+def integer(low: int, high: int) -> Shape[int]:
     """A whole number between ``low`` and ``high``, both included."""
 
+    @described({"type": "integer", "minimum": low, "maximum": high})
     def read(node: Node, report: Report) -> int | None:
         value = node.value if isinstance(node, Scalar) else None
         if not isinstance(value, int) or isinstance(value, bool):
@@ -91,9 +118,10 @@ def integer(low: int, high: int) -> Shape:
     return read
 
 
-def name(pattern: re.Pattern[str], what: str, rule: str) -> Shape:
+def name(pattern: re.Pattern[str], what: str, rule: str) -> Shape[str]:
     """A name that matches ``pattern`` whole; ``rule`` says in words what is allowed."""
 
+    @described(_matching(pattern))
     def read(node: Node, report: Report) -> str | None:
         value = text(node, report)
         if value is None:
@@ -106,10 +134,11 @@ def name(pattern: re.Pattern[str], what: str, rule: str) -> Shape:
     return read
 
 
-def choice(words: Iterable[str], what: str, code: str = "EOP302") -> Shape:
+def choice(words: Iterable[str], what: str, code: str = "EOP302") -> Shape[str]:
     """One of a few words."""
     known = tuple(words)
 
+    @described({"enum": list(known)})
     def read(node: Node, report: Report) -> str | None:
         value = text(node, report)
         if value is None or value in known:
@@ -121,6 +150,7 @@ def choice(words: Iterable[str], what: str, code: str = "EOP302") -> Shape:
     return read
 
 
+@described({"type": "string", "pattern": f"^{_DURATION.pattern}$"})
 def duration(node: Node, report: Report) -> int | None:
     """A duration in seconds, written as ``30s``, ``20m`` or ``8h``."""
     value = node.value if isinstance(node, Scalar) else None
@@ -131,6 +161,7 @@ def duration(node: Node, report: Report) -> int | None:
     return None
 
 
+@described(_matching(_FILE))
 def file_name(node: Node, report: Report) -> str | None:
     """A plain file name, without folders."""
     value = text(node, report)
@@ -141,9 +172,10 @@ def file_name(node: Node, report: Report) -> str | None:
     return None
 
 
-def listing(item: Shape, *, unique: bool = True) -> Shape:
+def listing(item: Shape[Any], *, unique: bool = True) -> Shape[tuple[Any, ...]]:
     """A list with at least one item; the items that are valid, as a tuple."""
 
+    @described({"type": "array", "minItems": 1, "uniqueItems": unique, "items": item.schema})
     def read(node: Node, report: Report) -> tuple[Any, ...] | None:
         if not isinstance(node, Listing):
             shown = node.value if isinstance(node, Scalar) and node.value is not None else "..."
@@ -163,9 +195,10 @@ def listing(item: Shape, *, unique: bool = True) -> Shape:
     return read
 
 
-def record(fields: Table[str, Field], *, owner: str) -> Shape:
+def record(fields: Table[str, Field], *, owner: str) -> Shape[dict[str, Any]]:
     """A mapping with these keys and no other; the values that are valid, by key."""
 
+    @described(fields_schema(fields))
     def read(node: Node, report: Report) -> dict[str, Any] | None:
         if not isinstance(node, Mapping):
             first = next(iter(fields))
@@ -176,9 +209,17 @@ def record(fields: Table[str, Field], *, owner: str) -> Shape:
     return read
 
 
-def table(key: Shape, value: Shape) -> Shape:
+def table(key: Shape[str], value: Shape[Any]) -> Shape[dict[str, Any]]:
     """A mapping with free names; the entries whose name and value are valid, in order."""
 
+    @described(
+        {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": key.schema,
+            "additionalProperties": value.schema,
+        }
+    )
     def read(node: Node, report: Report) -> dict[str, Any] | None:
         if not isinstance(node, Mapping):
             mismatch(node, "a mapping", report, "write {name: ...}")
@@ -194,6 +235,16 @@ def table(key: Shape, value: Shape) -> Shape:
         return found
 
     return read
+
+
+def fields_schema(fields: Table[str, Field]) -> dict[str, Any]:
+    """The JSON Schema of a mapping with these keys and no other."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [key for key, field in fields.items() if field.required],
+        "properties": {key: field.shape.schema for key, field in fields.items()},
+    }
 
 
 def read_fields(

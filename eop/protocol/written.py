@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eop.protocol.diagnostics import Span
 from eop.protocol.expression_parser import ExpressionError, parse
-from eop.protocol.shapes import mismatch
+from eop.protocol.shapes import described, mismatch
 from eop.protocol.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def written(node: Node, report: Report) -> Written | None:
     return Written(node.value, node.span.line, tuple(columns)) if whole else None
 
 
+@described({"type": ["string", "boolean"], "minLength": 1})
 def expression(node: Node, report: Report) -> str | None:
     """The text of an expression that can be read; a fault of it is reported at its place."""
     found = written(node, report)
