@@ -25,6 +25,7 @@ CODES = MappingProxyType(
         "EOP116": "an agent phase has no prose",
         "EOP117": "the protocol has no phase",
         "EOP118": "an expression that cannot be read",
+        "EOP119": "a marker that nothing holds",
         # references
         "EOP201": "unknown step",
         "EOP202": "two steps share a name",

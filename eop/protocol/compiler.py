@@ -18,6 +18,7 @@ from eop.protocol.diagnostics import Diagnostic, ProtocolErrors, Report
 from eop.protocol.document import split_document
 from eop.protocol.draft import Draft, build_draft
 from eop.protocol.graph import Graph
+from eop.protocol.held import check_held
 from eop.protocol.model import Plan
 from eop.protocol.products import PRODUCTS
 from eop.protocol.source import Source, check_characters, read_source
@@ -71,6 +72,7 @@ def analyse(path: Path, *, root: Path, products: Mapping[str, frozenset[str]]) -
         return Analysis(source, None, report.diagnostics)
     draft = resolve_references(build_draft(split_document(source, report), report), report)
     graph = Graph.of(draft)
+    check_held(draft, report)
     _check_target(draft, report, root)
     check_phases(draft, report, products)
     check_flow(draft, graph, report)

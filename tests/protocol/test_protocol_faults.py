@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
-WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117"}
+WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117", "EOP119"}
 
 
 def found(project: Path, text: str | bytes) -> list[Diagnostic]:

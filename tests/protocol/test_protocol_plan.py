@@ -11,9 +11,10 @@ from ruamel.yaml import YAML
 
 from eop.core.schema import problems
 from eop.protocol.compiler import check, load
-from eop.protocol.coverage import HELD, coverage
+from eop.protocol.coverage import coverage
 from eop.protocol.diagnostics import ProtocolErrors, render
 from eop.protocol.expressions import FRUITLESS
+from eop.protocol.held import HELD
 from eop.protocol.markers import FRONT, KINDS
 from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review
 from eop.protocol.shapes import STEP_NAME
@@ -161,6 +162,20 @@ def test_coverage_names_every_marker_with_its_line(project: Path) -> None:
     held = {(row.step, row.marker): row.held for row in rows}
     assert held["build", "tools"] == "static + runtime"
     assert held[None, "version"] == "static"
+
+
+def test_a_marker_that_nothing_holds_is_an_error(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    less = {marker: by for marker, by in HELD.items() if marker != "tools"}
+    monkeypatch.setattr("eop.protocol.held.HELD", less)
+    path = project / "unheld.eop.md"
+    path.write_text(SOUND)
+    found = check(path, root=project)
+    assert {one.code for one in found} == {"EOP119"}
+    assert all(one.source == "tools: [read]" or "edit" in str(one.source) for one in found)
+    with pytest.raises(ProtocolErrors, match="nothing holds the marker 'tools'"):
+        coverage(path, project)
 
 
 def test_nothing_is_covered_in_a_faulty_protocol(project: Path) -> None:
