@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.protocol.dominators import dominating_gates
+
 if TYPE_CHECKING:
     from eop.protocol.diagnostics import Report, Span
     from eop.protocol.draft import Draft, Placed
@@ -55,6 +57,7 @@ def _gates_guard(draft: Draft, graph: Graph, report: Report) -> frozenset[str]:
     bypassed = set()
     producers = {out.name: p.value.id for p in draft.phases for out in p.value.outputs}
     phases = {phase.value.id: phase for phase in draft.phases}
+    dominating = dominating_gates(draft, graph)
     for gate in draft.gates:
         before = graph.ancestors(gate.value.id)
         shown = {producers[name]: name for name in gate.value.shows if name in producers}
@@ -62,7 +65,7 @@ def _gates_guard(draft: Draft, graph: Graph, report: Report) -> frozenset[str]:
         for name in phases:
             above = graph.ancestors(name)
             used = next((a for p, a in shown.items() if p in above and p in before), None)
-            if used and name not in before and gate.value.id not in above:
+            if used and name not in before and gate.value.id not in dominating[name]:
                 slips[name] = used
         for name, artifact in slips.items():
             if name in graph.doubtful or slips.keys() & set(graph.requires[name]):
