@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import jsonschema
+import yaml
+
+from eop.protocol.block_schema import block_schema
 from eop.protocol.codes import CODES
+from eop.protocol.compiler import check, load
+from eop.protocol.diagnostics import render
 from eop.protocol.expressions import TYPES
 from eop.protocol.markers import FRONT, KINDS, PATTERNS
 from eop.protocol.signatures import FUNCTIONS
@@ -34,6 +41,47 @@ def test_the_functions_outputs_are_written_as_they_must_be() -> None:
         row = next(line for line in REFERENCE.split("\n") if line.startswith(f"| `{name}` |"))
         assert f"{{{leaves.name}: {{file: {leaves.file}{schema}}}}}" in row
         assert all(f"`{needed}`" in row for needed in signature.after)
+
+
+def test_the_tutorial_compiles_after_each_step(project: Path) -> None:
+    first, *pieces = re.findall(r"^````markdown\n(.*?)^````", REFERENCE, re.DOTALL | re.MULTILINE)
+    assert len(pieces) == 3
+    path = project / "tutorial.eop.md"
+    text = first
+    for piece in pieces:
+        text += f"\n{piece}"
+        path.write_text(text)
+        assert render(check(path, root=project)) == ""
+    assert load(path, root=project).loop is not None
+
+
+def test_every_snippet_is_of_the_language() -> None:
+    """A whole block is checked as one; a fragment marker by marker, in the kind that has it."""
+    schema = block_schema()
+    snippets = re.findall(r"^```yaml\n(.*?)^```", REFERENCE, re.DOTALL | re.MULTILINE)
+    assert len(snippets) >= 5
+    for snippet in snippets:
+        if snippet.split(":")[0] in KINDS:
+            jsonschema.validate(yaml.safe_load(snippet), schema)
+            continue
+        for line in snippet.splitlines():
+            [(marker, value)] = yaml.safe_load(line).items()
+            takes = [schema["$defs"][kind]["properties"].get(marker) for kind in KINDS]
+            assert any(
+                jsonschema.Draft202012Validator(one).is_valid(value) for one in takes if one
+            ), line
+
+
+def test_the_editor_s_pattern_reads_what_is_printed(project: Path) -> None:
+    settings = json.loads(re.findall(r"^```json\n(.*?)^```", REFERENCE, re.DOTALL | re.M)[0])
+    pattern = settings["tasks"][0]["problemMatcher"]["pattern"]
+    path = project / "broken.eop.md"
+    path.write_text("---\neop: 2\n---\n")
+    found = check(path, root=project)
+    read = [m for line in render(found).splitlines() if (m := re.match(pattern["regexp"], line))]
+    assert [(m[pattern["file"]], int(m[pattern["line"]]), m[pattern["code"]]) for m in read] == [
+        (one.where.path, one.where.line, one.code) for one in found
+    ]
 
 
 def test_the_first_protocol_is_the_shipped_one() -> None:
