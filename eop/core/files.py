@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError, ExitCode, Where
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_MENDABLE = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room: the quota is used up",
+    errno.EFBIG: "make room: no file may be as long here",
+    errno.EROFS: "make the file system writable",
+    errno.EACCES: "let the user of this process write there",
+    errno.EPERM: "let the user of this process write there",
+}
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the place and the remedy when ``path`` cannot be written: EOP703, exit 9.
+
+    For a full disk, a used-up quota, a read-only folder; any other fault stays what it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = _MENDABLE.get(error.errno or 0)
+        if remedy is None:
+            raise
+        raise EopError(
+            "EOP703",
+            f"cannot be written: {os.strerror(error.errno or 0)}",
+            where=Where(str(path)),
+            hint=f"{remedy}, and run the same command again: finished work is kept",
+            exit_code=ExitCode.ENVIRONMENT,
+        ) from error
+
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path`` atomically; parents are made."""
+    """Write ``content`` to ``path`` atomically; parents are made. EOP703 when that cannot be."""
+    with writing(path):
+        _write(path, content)
+
+
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:

@@ -9,6 +9,8 @@ import socket
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from eop.core.files import writing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -24,8 +26,9 @@ def acquire(path: Path, *, wait: bool = False) -> IO[str]:
     The holder's pid and host are written inside, so that whoever is refused can be told.
     Raises ``LockHeldError`` when another process holds it and ``wait`` is false.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stream = path.open("a+")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("a+")
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -33,10 +36,11 @@ def acquire(path: Path, *, wait: bool = False) -> IO[str]:
         holder = stream.read().strip() or "unknown holder"
         stream.close()
         raise LockHeldError(holder) from None
-    stream.seek(0)
-    stream.truncate()
-    stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
-    stream.flush()
+    with writing(path):
+        stream.seek(0)
+        stream.truncate()
+        stream.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        stream.flush()
     return stream
 
 

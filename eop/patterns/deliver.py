@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from eop.agents import patch
@@ -37,7 +36,7 @@ def deliver(nodes: Nodes, tree: str, left: Mapping[str, Path]) -> dict[str, Path
                 continue
             write_bytes(path, content)
         elif output.name in left:
-            shutil.copyfile(left[output.name], path)
+            write_bytes(path, left[output.name].read_bytes())
         else:
             continue
         made[output.name] = path

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eop.core.files import writing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -94,7 +96,7 @@ class EventFiles:
     def publish(self, seq: int, content: bytes) -> bool:
         """Make ``content`` event ``seq``; say whether its number was still free."""
         path = self.single(seq)
-        with self._finished(content) as temporary:
+        with writing(path), self._finished(content) as temporary:
             won = _link(temporary, path)
         if won and self.listing().pack_of(seq):
             path.unlink(missing_ok=True)
@@ -113,7 +115,7 @@ class EventFiles:
         path = self.directory / pack.name
         listing = self.listing()
         if pack not in listing.packs:
-            with self._finished(whole) as temporary:
+            with writing(path), self._finished(whole) as temporary:
                 _link(temporary, path)
         left = sorted(seq for seq in listing.singles if pack.first <= seq <= pack.last)
         if left or pack not in listing.packs:
