@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -64,6 +65,9 @@ def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
     phase = project.plan.phase(instance.step)
     jail = choose(project.config.isolation, trusted=True)
     context = Context(project, phase, instance, entered.state, jail)
+    # What an attempt left that was killed is no artifact of this one; it may be half written.
+    if (context.directory / "artifacts").exists():
+        shutil.rmtree(context.directory / "artifacts")
     started = time.monotonic()
     result = _call(context) if phase.function else run_agents(context)
     usage = replace(result.usage, wall_s=time.monotonic() - started)
