@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
+LINE = SOUND[: SOUND.index("needs: [base]")].count("\n") + 1
 SCHEMAS = Path(__file__).parents[2] / "config" / "schemas"
 
 
@@ -53,7 +54,7 @@ def test_every_file_is_checked_and_one_fault_is_enough(
     sound, faulty = written
     done = called(project, faulty, sound)
     assert done.exit_code == ExitCode.PROTOCOL
-    assert "faulty.eop.md:44:9: error[EOP201]" in done.stderr
+    assert f"faulty.eop.md:{LINE}:9: error[EOP201]" in done.stderr
     assert done.stdout.startswith(f"{sound}: ok (")
     assert called(project, sound, sound).exit_code == 0
 
@@ -102,7 +103,7 @@ def test_github_shows_each_fault_at_its_place(project: Path, written: tuple[str,
     [line] = done.stdout.splitlines()
     properties, message = parsed(line)
     assert properties == {
-        "file": "faulty.eop.md", "line": "44", "col": "9", "endColumn": "12", "title": "EOP201",
+        "file": "faulty.eop.md", "line": str(LINE), "col": "9", "endColumn": "12", "title": "EOP201",
     }  # fmt: skip
     assert message == "no step is named 'bas'\nhint: did you mean 'base'?"
 

@@ -62,7 +62,7 @@ def test_explain_prints_the_page() -> None:
 def test_explain_knows_what_the_commands_raise() -> None:
     status, text = explained("EOP710")
     assert status == 0
-    assert text.startswith("EOP710: the protocol has changed since the run began\n")
+    assert text.startswith("EOP710: the protocol has changed since the run began")
 
 
 def test_explain_of_what_is_no_code() -> None:
