@@ -103,8 +103,12 @@ def test_github_shows_each_fault_at_its_place(project: Path, written: tuple[str,
     [line] = done.stdout.splitlines()
     properties, message = parsed(line)
     assert properties == {
-        "file": "faulty.eop.md", "line": str(LINE), "col": "9", "endColumn": "12", "title": "EOP201",
-    }  # fmt: skip
+        "file": "faulty.eop.md",
+        "line": str(LINE),
+        "col": "9",
+        "endColumn": "12",
+        "title": "EOP201",
+    }
     assert message == "no step is named 'bas'\nhint: did you mean 'base'?"
 
 
