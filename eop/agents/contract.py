@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from enum import StrEnum
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,8 +63,8 @@ class Limits:
 
     ``idle_s`` is the longest silence on both streams, ``stdout_bytes`` the cap on the two streams
     together, ``grace_s`` the time between SIGTERM and SIGKILL. ``actions`` is enforced while the
-    product runs. ``model_calls``, tokens and ``usd`` are judged when it has ended, and handed to
-    the products that can stop themselves.
+    product runs. ``model_calls``, tokens (read, written, or both: ``tokens``) and ``usd`` are
+    judged when it has ended, and handed to the products that can stop themselves.
     """
 
     actions: int | None = None
@@ -73,6 +75,7 @@ class Limits:
     model_calls: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    tokens: int | None = None
     usd: float | None = None
 
 
@@ -235,6 +238,18 @@ class Usage:
     usd_basis: str = "none"
     source: str | None = None
     complete: bool = False
+
+    @property
+    def tokens(self) -> int | None:
+        """All that a model read and wrote; unknown when one of them is."""
+        if self.input is None or self.output is None:
+            return None
+        return self.input + self.output
+
+    @property
+    def micro_usd(self) -> int | None:
+        """Millionths of a dollar, rounded up: sums of them are exact."""
+        return None if self.usd is None else ceil(Decimal(repr(self.usd)) * 1_000_000)
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ def over_budget(limits: Limits, events: tuple[Event, ...]) -> str | None:
         "model_calls": counted.model_calls,
         "input_tokens": usage.input,
         "output_tokens": usage.output,
+        "tokens": usage.tokens,
         "usd": usage.usd,
     }
     for unit, amount in spent.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import events
 from eop.agents.contract import Reason, Status
+from eop.agents.contract import Usage as Reported
 from eop.agents.workspace import Workspace
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
@@ -46,11 +47,23 @@ class Committed:
 
 
 def total(parts: Iterable[Usage]) -> Usage:
-    """The sum; actions are unknown as soon as one part's are."""
+    """The sum; what one part does not know, the sum does not know either."""
     listed = list(parts)
-    counts = [part.actions for part in listed if part.actions is not None]
-    known = len(counts) == len(listed)
-    return Usage(sum(counts) if known else None, sum(part.wall_s for part in listed))
+    return Usage(
+        _sum(part.actions for part in listed),
+        sum(part.wall_s for part in listed),
+        _sum(part.tokens for part in listed),
+        _sum(part.micro_usd for part in listed),
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = 0
+    for count in counts:
+        if count is None:
+            return None
+        known += count
+    return known
 
 
 def begin(directory: Path, identity: str) -> None:
@@ -89,8 +102,12 @@ def load(directory: Path, product: Product) -> Attempt:
 
 def _usage(result: dict[str, Any]) -> Usage:
     """What a judged attempt spent: nothing where no product was started."""
-    started = result["times"]["started"] is not None
-    return Usage(result["counters"]["actions"] if started else 0, result["times"]["wall_s"])
+    wall_s = result["times"]["wall_s"]
+    if result["times"]["started"] is None:
+        return Usage(0, wall_s, 0, 0)
+    reported = Reported(**result["usage"])
+    actions = result["counters"]["actions"]
+    return Usage(actions, wall_s, reported.tokens, reported.micro_usd)
 
 
 def commit(
@@ -108,7 +125,7 @@ def commit(
             "identity": identity,
             "tree": tree,
             "outputs": files,
-            "usage": {"actions": usage.actions, "wall_s": usage.wall_s},
+            "usage": asdict(usage),
             "facts": facts,
         },
     )
@@ -144,8 +161,10 @@ def _spent_so_far(directory: Path, product: Product) -> Usage:
     """
     stdout = directory / "stdout"
     if not stdout.is_file():
-        return Usage()
+        return Usage(tokens=0, micro_usd=0)
     began = (directory / _ATTEMPT).stat().st_mtime
     wall_s = max(0.0, stdout.stat().st_mtime - began)
     recording = Workspace(directory).recording(product.sessions)
-    return Usage(events.counters(product.parse(recording)).actions or 0, wall_s)
+    seen = product.parse(recording)
+    reported, actions = events.usage(seen), events.counters(seen).actions
+    return Usage(actions or 0, wall_s, reported.tokens or 0, reported.micro_usd or 0)

@@ -16,6 +16,7 @@ from eop.core.files import read_json, write_bytes, write_json
 from eop.patterns import attempts
 from eop.patterns.prompt import compose
 from eop.patterns.task import EXPERIMENT_OUTPUT, Task
+from eop.protocol.model import UNITS
 from eop.runtime.node import Outcome, Usage
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from eop.agents.contract import Limits, Product
     from eop.patterns.attempts import Attempt, Committed
+    from eop.protocol.model import Budget
 
 _OUTCOMES = {
     Status.SETUP_ERROR: Outcome.BLOCKED,
@@ -66,13 +68,13 @@ class Nodes:
         self.store = patch.init_store(self.folder / "store.git")
         self.base = patch.commit_tree(self.store, task.base)
         self.snapshot = patch.commit_tree(self.store, task.snapshot)
-        self._spent: list[Usage] = []
+        self._spent: list[tuple[str, Usage]] = []
         self._index = 0
 
     @property
     def usage(self) -> Usage:
         """All that was spent so far, attempts that came to nothing included."""
-        return attempts.total(self._spent)
+        return attempts.total(usage for _, usage in self._spent)
 
     def given(self) -> dict[str, Path]:
         """The task's inputs, with the branch's item as ``item`` (JSON)."""
@@ -110,11 +112,11 @@ class Nodes:
         identity = self._identity(request, inputs)
         done = attempts.committed(folder, identity)
         if done is not None:
-            self._spent.append(done.usage)
+            self._spent.append((role, done.usage))
             return done
         accepted = {Status.OK, *([Status.NO_CHANGE] if may_change_nothing else [])}
         tries = attempts.earlier(folder, product)
-        self._spent += [attempt.usage for attempt in tries]
+        self._spent += [(role, attempt.usage) for attempt in tries]
         attempt = self._until_accepted(tries, accepted, request, identity, inputs, folder)
         return attempts.commit(
             folder,
@@ -138,6 +140,7 @@ class Nodes:
         folder: Path,
     ) -> Attempt:
         """Add attempts to ``tries`` until one is accepted, none may follow, or all are spent."""
+        role = request.turn.role
         while True:
             judged = [a for a in tries if a.identity == identity and a.status is not None]
             last = judged[-1] if judged else None
@@ -145,17 +148,17 @@ class Nodes:
                 return last
             if last and last.status:
                 alike = sum(one.status is last.status for one in judged)
-                spent_all = len(judged) >= self.task.phase.budget.attempts
+                spent_all = len(judged) >= self._budget(role).attempts
                 if spent_all or alike > RETRIES[last.status].most:
-                    reason = f"{request.turn.role}: {last.status}: {last.reason.detail}"
+                    reason = f"{role}: {last.status}: {last.reason.detail}"
                     raise StoppedError(_OUTCOMES[last.status], reason, last.tree)
                 time.sleep(wait_s(last.status, alike))
-            limits = self._remaining(last.tree if last else None)
+            limits = self._remaining(role, last.tree if last else None)
             number = replace(request.turn, attempt=len(judged) + 1)
             directory = attempts.next_directory(folder)
             _, priors = workspace.create(directory, self.store, request.base, inputs, request.task)
             attempts.begin(directory, identity)
-            product = self._product(request.turn.role)
+            product = self._product(role)
             invoke(
                 product,
                 replace(
@@ -169,7 +172,7 @@ class Nodes:
                 self.task.jail,
             )
             tries.append(attempts.load(directory, product))
-            self._spent.append(tries[-1].usage)
+            self._spent.append((role, tries[-1].usage))
 
     def check(self, tree: str) -> Committed | None:
         """Run the task's check on ``tree``; its report is the output ``check``, ``None`` without.
@@ -187,11 +190,11 @@ class Nodes:
             patch.export(self.store, tree, directory / "tree")
             started = time.monotonic()
             report = self.task.check(directory / "tree", directory / "out")
-            usage = Usage(0, time.monotonic() - started)
+            usage = Usage(0, time.monotonic() - started, tokens=0, micro_usd=0)
             done = attempts.commit(
                 folder, identity, tree, {"check": report}, usage, passed=_passed(report)
             )
-        self._spent.append(done.usage)
+        self._spent.append(("check", done.usage))
         return done
 
     def _next_folder(self, role: str) -> Path:
@@ -260,21 +263,38 @@ class Nodes:
             }
         )
 
-    def _remaining(self, tree: str | None) -> Limits:
-        """What the phase's budget still allows; unknown spending counts as all of it."""
-        budget, spent = self.task.phase.budget, self.usage
+    def _budget(self, role: str) -> Budget:
+        """What a role may spend in the phase: its own budget, else the phase's."""
+        phase = self.task.phase
+        return phase.node_budgets.get(role, phase.budget)
+
+    def _remaining(self, role: str, tree: str | None) -> Limits:
+        """What the budgets of phase and role still allow; unknown spending counts as all of it."""
         limits = self.task.limits
-        if budget.wall_s is not None:
-            limits = replace(limits, wall_s=min(limits.wall_s, budget.wall_s - spent.wall_s))
-        if budget.actions is not None:
-            left = 0 if spent.actions is None else budget.actions - spent.actions
-            limits = replace(limits, actions=left)
-        for unit, value in (("wall_s", limits.wall_s), ("actions", limits.actions)):
-            if value is not None and value <= 0:
-                raise StoppedError(
-                    Outcome.BUDGET_EXHAUSTED, f"the phase's budget of {unit} is spent", tree
-                )
+        own = attempts.total(usage for name, usage in self._spent if name == role)
+        for whose, budget, spent in (
+            ("the phase's", self.task.phase.budget, self.usage),
+            (f"{role}'s", self._budget(role), own),
+        ):
+            for unit in UNITS.values():
+                limit, used = getattr(budget, unit), getattr(spent, unit)
+                if limit is None:
+                    continue
+                left = 0 if used is None else limit - used
+                if left <= 0:
+                    reason = f"{whose} budget of {unit} is spent"
+                    raise StoppedError(Outcome.BUDGET_EXHAUSTED, reason, tree)
+                limits = _bounded(limits, unit, left)
         return limits
+
+
+def _bounded(limits: Limits, unit: str, left: float) -> Limits:
+    """``limits`` with no more than ``left`` of a unit; products are told of dollars as such."""
+    if unit == "micro_usd":
+        unit, left = "usd", left / 1_000_000
+    bound = getattr(limits, unit)
+    changed: dict[str, Any] = {unit: left if bound is None else min(bound, left)}
+    return replace(limits, **changed)
 
 
 def expected(task: Task, skip: Sequence[str] = ()) -> list[Expected]:

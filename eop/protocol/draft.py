@@ -11,6 +11,7 @@ from eop.protocol.markers import CONTEXTS, EDGES, FRONT, KINDS
 from eop.protocol.model import (
     ALL,
     ANY,
+    UNITS,
     Back,
     Budget,
     FanOut,
@@ -238,6 +239,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
     join = values.get("join") or {}
     review, back = values.get("review"), values.get("goto") or {}
     is_dual = values.get("pattern") == "dual"
+    nodes, budget = values.get("nodes", {}), _budget(values.get("budget"))
     return Phase(
         id=name,
         line=block.line,
@@ -249,13 +251,18 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         join=_join(join),
         on_branch=values.get("on_branch") or ("completed",),
         pattern=values.get("pattern"),
-        nodes=values.get("nodes", {}),
+        nodes={role: node["product"] for role, node in nodes.items()},
+        node_budgets={
+            role: _budget(node["budget"], attempts=budget.attempts)
+            for role, node in nodes.items()
+            if "budget" in node
+        },
         review=Review(**(review or {})) if is_dual else None,
         check=values.get("check"),
         function=values.get("function"),
         arguments=_arguments(values, node, report),
         tools=values.get("tools", ()),
-        budget=_budget(values.get("budget")),
+        budget=budget,
         outputs=_outputs(values.get("outputs", {})),
         when=values.get("when"),
         optional=values.get("optional", False),
@@ -318,6 +325,7 @@ def _size(node: Node | None) -> int:
     return len(node.keys) if isinstance(node, Mapping) else 1
 
 
-def _budget(values: dict[str, Any] | None) -> Budget:
+def _budget(values: dict[str, Any] | None, attempts: int = 1) -> Budget:
     found = values or {}
-    return Budget(found.get("actions"), found.get("wall"), found.get("attempts", 1))
+    limits = {field: found.get(unit) for unit, field in UNITS.items()}
+    return Budget(attempts=found.get("attempts", attempts), **limits)

@@ -18,6 +18,7 @@ from eop.protocol.shapes import (
     boolean,
     choice,
     described,
+    dollars,
     duration,
     fields_schema,
     file_name,
@@ -53,8 +54,19 @@ _SLUG_RULE = "lower-case letters, digits and '-', beginning with a letter"
 _step = name(STEP_NAME, "step name", _STEP_RULE)
 _word = name(WORD, "name", _WORD_RULE)
 _slug = name(SLUG, "name", _SLUG_RULE)
-_actions = Field(integer(1, 1_000_000))
-_wall = Field(duration)
+_SPENT: Mapping[str, Field] = MappingProxyType(
+    {
+        "actions": Field(integer(1, 1_000_000)),
+        "tokens": Field(integer(1, 10**12)),
+        "usd": Field(dollars),
+        "wall": Field(duration),
+    }
+)
+_budget = record({**_SPENT, "attempts": Field(integer(1, 9))}, owner="budget")
+_run_budget = record(
+    {unit: Field(field.shape, unit in ("actions", "wall")) for unit, field in _SPENT.items()},
+    owner="the run's budget",
+)
 
 
 @described({"const": LANGUAGE})
@@ -187,6 +199,19 @@ def _pattern(node: Node, report: Report) -> str | None:
     return None
 
 
+_NODE = record({"product": Field(text, required=True), "budget": Field(_budget)}, owner="a node")
+
+
+@described({"oneOf": [text.schema, _NODE.schema]})
+def _node(node: Node, report: Report) -> dict[str, object] | None:
+    """A node: its product alone, or with a budget of its own."""
+    if not isinstance(node, YamlMapping):
+        product = text(node, report)
+        return None if product is None else {"product": product}
+    found: dict[str, object] | None = _NODE(node, report)
+    return found if found and "product" in found else None
+
+
 @described({})
 def _with(node: Node, report: Report) -> Node:
     """``with`` is read once its function is known."""
@@ -211,13 +236,7 @@ FRONT: Mapping[str, Field] = MappingProxyType(
         "variables": Field(table(_variable_name, _variable)),
         "context": Field(choice(CONTEXTS, "context")),
         "budget": Field(
-            record(
-                {
-                    "actions": Field(_actions.shape, required=True),
-                    "wall": Field(duration, required=True),
-                },
-                owner="the run's budget",
-            ),
+            _run_budget,
             required=True,
         ),
     }
@@ -231,7 +250,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "on_branch": Field(listing(choice(("completed", "failed", "skipped"), "branch outcome"))),
         "join": Field(_join),
         "pattern": Field(_pattern),
-        "nodes": Field(table(_word, text)),
+        "nodes": Field(table(_word, _node)),
         "review": Field(
             record(
                 {"until": Field(choice(SEVERITIES, "severity")), "rounds": Field(integer(1, 9))},
@@ -242,12 +261,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "function": Field(choice(FUNCTIONS, "function", "EOP205")),
         "with": Field(_with),
         "tools": Field(listing(choice(TOOLS, "tool"))),
-        "budget": Field(
-            record(
-                {"actions": _actions, "wall": _wall, "attempts": Field(integer(1, 9))},
-                owner="budget",
-            )
-        ),
+        "budget": Field(_budget),
         "outputs": Field(table(_word, _OUTPUT), required=True),
         "when": Field(expression),
         "optional": Field(boolean),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -16,15 +17,30 @@ ALL, ANY = "all", "any"
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a phase or a run. ``None`` means that the protocol sets no limit there.
+    """Limits of a node, a phase or a run. ``None``: the protocol sets no limit there.
 
     ``actions`` counts agent tool calls, ``wall_s`` seconds of work, ``attempts`` tries of one
-    node.
+    node, ``tokens`` those a model reads and writes, ``micro_usd`` millionths of a US dollar.
     """
 
     actions: int | None = None
     wall_s: int | None = None
     attempts: int = 1
+    tokens: int | None = None
+    micro_usd: int | None = None
+
+
+# What is spent: the word of the protocol, and the field of budgets, amounts and usages.
+UNITS = {"actions": "actions", "tokens": "tokens", "usd": "micro_usd", "wall": "wall_s"}
+# Fields that only agents spend: a function takes time and nothing else.
+OF_AGENTS = ("actions", "tokens", "micro_usd")
+
+
+def shown(field: str, value: float) -> str:
+    """An amount as people read it: dollars, not millionths; seconds with their unit."""
+    if field == "micro_usd":
+        return f"{Decimal(int(value)).scaleb(-6).normalize():f}"
+    return f"{value:g} s" if field == "wall_s" else f"{value:,}".replace(",", "")
 
 
 @dataclass(frozen=True)
@@ -81,10 +97,11 @@ class Phase:
     """A step of a protocol.
 
     ``branch`` is the item name when one instance runs per branch (``for_each``); ``fan_out`` is
-    set on the phase that opens the branches. ``nodes`` maps role to product. ``body`` is all
-    that an agent of this phase is told of the protocol. ``when`` is the text of its guard; others
-    go on without an ``optional`` phase. ``context`` is ``body``, or ``full`` when its agents are
-    told the whole document.
+    set on the phase that opens the branches. ``nodes`` maps role to product, ``node_budgets``
+    role to what it may spend of the phase's budget. ``body`` is all that an agent of this phase
+    is told of the protocol. ``when`` is the text of its guard; others go on without an
+    ``optional`` phase. ``context`` is ``body``, or ``full`` when its agents are told the whole
+    document.
     """
 
     id: str
@@ -109,6 +126,7 @@ class Phase:
     optional: bool = False
     back: Back | None = None
     context: str = "body"
+    node_budgets: dict[str, Budget] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -313,6 +331,7 @@ _NESTED: dict[str, Any] = {
     "on_reject": OnReject,
     "loop": Loop,
 }
+_NESTED_TABLES: dict[str, Any] = {"node_budgets": Budget}
 _NESTED_TUPLES: dict[str, Any] = {"phases": Phase, "gates": Gate, "outputs": Output}
 
 
@@ -343,6 +362,9 @@ def _build(cls: Any, data: dict[str, Any]) -> Any:
         value = data[item.name]
         if value is not None and item.name in _NESTED:
             value = _build(_NESTED[item.name], value)
+        elif item.name in _NESTED_TABLES:
+            nested = _NESTED_TABLES[item.name]
+            value = {key: _build(nested, entry) for key, entry in value.items()}
         elif item.name in _NESTED_TUPLES:
             value = tuple(_build(_NESTED_TUPLES[item.name], entry) for entry in value)
         elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The agent products that a protocol may name, and the tool allow-lists that each can enforce."""
+"""The agent products that a protocol may name: the tools each can enforce, what it measures."""
 
 from __future__ import annotations
 
@@ -20,5 +20,17 @@ PRODUCTS: Mapping[str, frozenset[str]] = MappingProxyType(
         "openhands": frozenset(TOOLS),
         "qwen-code": frozenset(TOOLS),
         "scripted": frozenset(TOOLS),
+    }
+)
+
+# Units that a product reports; the runtime measures time itself.
+MEASURES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "claude-code": frozenset({"actions", "tokens", "usd"}),
+        "codex": frozenset({"actions", "tokens"}),
+        "opencode": frozenset({"actions", "tokens", "usd"}),
+        "openhands": frozenset({"actions", "tokens", "usd"}),
+        "qwen-code": frozenset({"actions", "tokens"}),
+        "scripted": frozenset({"actions", "tokens", "usd"}),
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eop.core.errors import did_you_mean
@@ -47,6 +48,7 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DURATION = re.compile(r"([1-9][0-9]{0,5})([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _NAME_LIMIT = 60
+_MOST_MICRO_USD = 10**12
 
 # Markers of the language that this version does not hold yet; they are refused, not ignored.
 _LATER = frozenset({"recall", "resources", "vendor", "concurrency"})
@@ -159,6 +161,22 @@ def duration(node: Node, report: Report) -> int | None:
         return int(match[1]) * _SECONDS[match[2]]
     report.error("EOP305", f"{kind_of(node)} is not a duration", node.span, "write 30s, 20m or 8h")
     return None
+
+
+@described({"type": "number", "minimum": 0.000001, "maximum": _MOST_MICRO_USD // 1_000_000})
+def dollars(node: Node, report: Report) -> int | None:
+    """An amount in US dollars with at most six decimals, in millionths of a dollar."""
+    value = node.value if isinstance(node, Scalar) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        mismatch(node, "an amount in dollars", report, "write usd: 12.50")
+        return None
+    # The shortest text of a float is what was written: no binary fraction gets into the sum.
+    micro = Decimal(repr(value)) * 1_000_000
+    if not 1 <= micro <= _MOST_MICRO_USD or micro != micro.to_integral_value():
+        message = f"{value} is not between 0.000001 and 1000000, with at most six decimals"
+        report.error("EOP303", message, node.span)
+        return None
+    return int(micro)
 
 
 @described(_matching(_FILE))

@@ -10,7 +10,7 @@ from eop.leaderboard.rows import ranked
 from eop.report.cards import badge, entry_card, score
 from eop.report.charts import common_limit, interval_bar
 from eop.report.markup import Markup, el, join
-from eop.report.view import GateView, NodeView
+from eop.report.view import SPENT, GateView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,11 +83,12 @@ def _tiles(view: RunView, own: Sequence[Entry]) -> Markup:
 
 
 def _spend_tile(spend: Spend) -> tuple[str, str]:
-    name = {"actions": "agent actions", "wall_s": "seconds of work"}[spend.unit]
-    limit = "no limit" if spend.limit is None else f"of {spend.limit:,}"
+    name = SPENT[spend.unit]
+    limit = "no limit" if spend.limit is None else f"of {spend.limit:,.10g}"
     unknown = f", {spend.unknown} attempts not metered" if spend.unknown else ""
     least = "\N{GREATER-THAN OR EQUAL TO} " if spend.unknown else ""
-    return f"{least}{spend.spent:,.0f}", f"{name}, {limit}{unknown}"
+    spent = f"{spend.spent:,.2f}" if spend.unit == "usd" else f"{spend.spent:,.0f}"
+    return f"{least}{spent}", f"{name}, {limit}{unknown}"
 
 
 def _ask(gate: GateView) -> Markup:

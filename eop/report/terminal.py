@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from eop.report.view import GateView, NodeView
+from eop.report.view import SPENT, GateView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,11 +170,10 @@ def _time(node: NodeView) -> str:
 
 def spend_text(spend: Spend) -> str:
     """A unit of the run's budget in a line."""
-    names = {"actions": "agent actions", "wall_s": "seconds of work"}
-    text = f"{names[spend.unit]}: {spend.spent:g} spent"
+    text = f"{SPENT[spend.unit]}: {spend.spent:g} spent"
     if spend.reserved:
         text += f", {spend.reserved:g} reserved"
-    text += f", of {spend.limit}" if spend.limit is not None else ", no limit"
+    text += f", of {spend.limit:g}" if spend.limit is not None else ", no limit"
     if spend.unknown:
         text += f"; at least: {spend.unknown} attempt(s) could not be metered"
     return text

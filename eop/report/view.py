@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eop.protocol.model import Gate
+from eop.protocol.model import UNITS, Gate
 from eop.runtime.answers import commands
 from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
 from eop.runtime.node import Instance, Outcome
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 WAITING = "waiting"
 REQUESTED = "requested"
+# What is spent, in words, by the unit of a `Spend`.
+SPENT = {
+    "actions": "agent actions",
+    "tokens": "tokens",
+    "usd": "US dollars",
+    "wall_s": "seconds of work",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class Spend:
     unit: str
     spent: float
     reserved: float
-    limit: int | None
+    limit: float | None
     unknown: int
 
 
@@ -157,22 +164,25 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
         iterations=tuple(
             _iteration(plan, state, number, decided) for number in range(1, state.iteration + 1)
         ),
-        spend=(
-            Spend(
-                "actions",
-                state.spent.actions,
-                state.reserved.actions,
-                plan.budget.actions,
-                state.unmetered,
-            ),
-            Spend(
-                "wall_s",
-                state.spent.wall_s,
-                state.reserved.wall_s,
-                plan.budget.wall_s,
-                state.unmetered,
-            ),
+        spend=tuple(
+            _spend(plan, state, unit)
+            for unit, field in UNITS.items()
+            if unit in ("actions", "wall") or getattr(plan.budget, field) is not None
         ),
+    )
+
+
+def _spend(plan: Plan, state: State, unit: str) -> Spend:
+    field = UNITS[unit]
+    # Exact until here; people are shown dollars.
+    scale = 1_000_000 if unit == "usd" else 1
+    limit = getattr(plan.budget, field)
+    return Spend(
+        field if unit == "wall" else unit,
+        getattr(state.spent, field) / scale,
+        getattr(state.reserved, field) / scale,
+        None if limit is None else limit / scale,
+        state.unmetered,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.protocol.model import OF_AGENTS, UNITS, shown
 from eop.runtime.state import Amount
 
 if TYPE_CHECKING:
@@ -11,14 +12,17 @@ if TYPE_CHECKING:
     from eop.runtime.node import Usage
     from eop.runtime.state import State
 
+_FIELDS = tuple(UNITS.values())
+
+
+def spent_by(phase: Phase) -> tuple[str, ...]:
+    """The fields of a budget that work of ``phase`` uses up: a ``function`` calls no agent."""
+    return tuple(one for one in _FIELDS if not (phase.function and one in OF_AGENTS))
+
 
 def reservation(phase: Phase) -> Amount:
-    """What an attempt of ``phase`` sets aside: its declared budget, 0 where it declares none.
-
-    A ``function`` calls no agent: it sets no actions aside.
-    """
-    actions = 0 if phase.function else phase.budget.actions or 0
-    return Amount(actions, phase.budget.wall_s or 0)
+    """What an attempt of ``phase`` sets aside: its declared budget, 0 where it declares none."""
+    return Amount(**{one: getattr(phase.budget, one) or 0 for one in spent_by(phase)})
 
 
 def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:
@@ -30,52 +34,59 @@ def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:
     """
     need = reservation(phase)
     used = state.spent + state.reserved
-    checks = [("wall_s", plan.budget.wall_s, used.wall_s, need.wall_s)]
-    if phase.function is None:
-        checks.append(("actions", plan.budget.actions, used.actions, need.actions))
-    for unit, limit, taken, wanted in checks:
-        if limit is None:
-            continue
-        if taken + wanted > limit or taken >= limit:
+    for one in spent_by(phase):
+        limit, taken, wanted = getattr(plan.budget, one), getattr(used, one), getattr(need, one)
+        if limit is not None and (taken + wanted > limit or taken >= limit):
+            left = shown(one, max(0, limit - taken))
             return (
-                f"the run's budget of {limit} {unit} has {max(0, limit - taken):g} left, "
-                f"{phase.id} needs {f'{wanted:g}' if wanted else 'some'}"
+                f"the run's budget of {shown(one, limit)} {_word(one)} has {left} left, "
+                f"{phase.id} needs {shown(one, wanted) if wanted else 'some'}"
             )
     return None
+
+
+def _word(field: str) -> str:
+    """The unit's name, where the amount does not say it."""
+    return next(unit for unit, one in UNITS.items() if one == field)
 
 
 def settle(reserve: Amount, usage: Usage | None) -> Amount:
     """What an attempt cost: its usage, and its reservation wherever the usage is unknown."""
     if usage is None:
         return reserve
-    actions = reserve.actions if usage.actions is None else usage.actions
-    return Amount(actions, usage.wall_s)
+    known = {one: getattr(usage, one) for one in _FIELDS}
+    return Amount(**{k: getattr(reserve, k) if v is None else v for k, v in known.items()})
 
 
-def unmetered(phase: Phase, usage: Usage | None) -> bool:
-    """Whether nothing says what an attempt cost: usage unknown and no reservation for it."""
-    actions = phase.function is None and phase.budget.actions is None
-    if usage is None:
-        return actions or phase.budget.wall_s is None
-    return actions and usage.actions is None
+def unmetered(plan: Plan, phase: Phase, usage: Usage | None) -> bool:
+    """Whether nothing says what an attempt cost in a unit that the run limits.
+
+    That is: its usage is unknown, and there was no reservation for it.
+    """
+    return any(
+        getattr(phase.budget, one) is None and (usage is None or getattr(usage, one) is None)
+        for one in spent_by(phase)
+        if one in ("actions", "wall_s") or getattr(plan.budget, one) is not None
+    )
 
 
 def overrun(phase: Phase, usage: Usage) -> str | None:
-    """Why an attempt used more actions than its phase allows; ``None`` when it did not."""
-    limit = phase.budget.actions
-    if limit is None or usage.actions is None or usage.actions <= limit:
-        return None
-    return f"{usage.actions} actions used, {limit} allowed"
+    """Why an attempt used more than its phase allows; ``None`` when it did not.
+
+    Time is not asked for: who is stopped at the limit has used a little more.
+    """
+    for one in OF_AGENTS:
+        limit, used = getattr(phase.budget, one), getattr(usage, one)
+        if limit is not None and used is not None and used > limit:
+            return f"{shown(one, used)} {_word(one)} used, {shown(one, limit)} allowed"
+    return None
 
 
 def overdrawn(plan: Plan, state: State) -> list[str]:
     """Each unit of which the run has spent more than its budget, as one readable line."""
-    pairs = [
-        ("actions", plan.budget.actions, state.spent.actions),
-        ("wall_s", plan.budget.wall_s, state.spent.wall_s),
-    ]
     return [
-        f"spent {spent:g} {unit}, the run's budget is {limit}"
-        for unit, limit, spent in pairs
-        if limit is not None and spent > limit
+        f"spent {shown(one, spent)} {_word(one)}, the run's budget is {shown(one, limit)}"
+        for one in _FIELDS
+        if (limit := getattr(plan.budget, one)) is not None
+        and (spent := getattr(state.spent, one)) > limit
     ]

@@ -231,6 +231,19 @@ _values = Check(
     _is_values,
     {"type": "object", "propertyNames": _name.schema, "additionalProperties": _VALUE},
 )
+# Units that an amount carries only where there is something to say: reserved, or measured.
+OPTIONAL_UNITS = ("tokens", "micro_usd")
+
+
+def _amount(actions: Check) -> Check:
+    shape = {"actions": actions, "wall_s": _seconds}
+    may = dict.fromkeys(OPTIONAL_UNITS, _count)
+    return Check(
+        lambda value: isinstance(value, dict) and not _mismatches(value, shape, may),
+        _object(shape, may),
+    )
+
+
 _LEFT = _one_of(*(outcome.value for outcome in Outcome if outcome is not Outcome.SKIPPED))
 _ARTIFACT = _record({"name": _name, "path": _inside, "sha256": _sha256, "size": _count})
 
@@ -245,7 +258,7 @@ SHAPES: dict[str, dict[str, Check]] = {
     "node_entered": {
         "node": _name,
         "attempt": _turn,
-        "reserve": _record({"actions": _count, "wall_s": _seconds}),
+        "reserve": _amount(_count),
     },
     "node_left": {
         "node": _name,
@@ -254,7 +267,7 @@ SHAPES: dict[str, dict[str, Check]] = {
         "reason": _text,
         "artifacts": _list_of(_ARTIFACT),
         "facts": _values,
-        "usage": _record({"actions": _optional(_count), "wall_s": _seconds}),
+        "usage": _amount(_optional(_count)),
     },
     "node_abandoned": {"node": _name, "attempt": _turn, "reason": _text},
     "node_skipped": {"node": _name, "reason": _text},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from eop.core.errors import EopError, ExitCode
 from eop.protocol.model import Gate, Phase, Plan
 from eop.runtime import artifacts, budgets, facts, fanout
+from eop.runtime.events import OPTIONAL_UNITS
 from eop.runtime.frontier import dependencies, enabled
 from eop.runtime.node import Artifact, Instance, NodeResult, Outcome
 from eop.runtime.state import OPEN, State
@@ -73,11 +74,17 @@ def enter(trace: Trace, plan: Plan, instance: Instance) -> Entered:
         raise _not_now(plan, state, instance, verdict.reason)
     artifacts.check(trace.root, _inputs(plan, state, instance))
     attempt = (state.nodes[instance.key].attempt if instance.key in state.nodes else 0) + 1
-    reserve = asdict(budgets.reservation(plan.phase(instance.step)))
+    reserve = _said(asdict(budgets.reservation(plan.phase(instance.step))), nothing=0)
     state = trace.append(
         "node_entered", {"node": instance.key, "attempt": attempt, "reserve": reserve}
     )
     return Entered("run", attempt, state)
+
+
+def _said(amount: dict[str, Any], *, nothing: int | None) -> dict[str, Any]:
+    """An amount as an event carries it: no tokens and dollars where they are ``nothing``."""
+    silent = {unit for unit in OPTIONAL_UNITS if amount[unit] == nothing}
+    return {unit: value for unit, value in amount.items() if unit not in silent}
 
 
 def _not_now(plan: Plan, state: State, instance: Instance, reason: str) -> EopError:
@@ -135,7 +142,7 @@ def leave(
             "reason": reason,
             "artifacts": [asdict(artifact) for artifact in files],
             "facts": known,
-            "usage": asdict(result.usage),
+            "usage": _said(asdict(result.usage), nothing=None),
         },
     )
     return outcome(state, instance)

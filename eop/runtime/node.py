@@ -90,10 +90,15 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a node spent. ``actions`` is ``None`` when nobody could count them (never 0 then)."""
+    """What a node spent. ``None`` stands for what nobody could count: it is never 0 then.
+
+    ``tokens`` are those that models read and wrote, ``micro_usd`` millionths of a US dollar.
+    """
 
     actions: int | None = 0
     wall_s: float = 0.0
+    tokens: int | None = None
+    micro_usd: int | None = None
 
 
 @dataclass(frozen=True)

@@ -124,12 +124,12 @@ def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]
 
 
 def _settled(
-    state: State, phase: Phase, node: NodeState, usage: Usage | None
+    plan: Plan, state: State, phase: Phase, node: NodeState, usage: Usage | None
 ) -> dict[str, Amount | int]:
     return {
         "reserved": state.reserved - node.reserve,
         "spent": state.spent + budgets.settle(node.reserve, usage),
-        "unmetered": state.unmetered + budgets.unmetered(phase, usage),
+        "unmetered": state.unmetered + budgets.unmetered(plan, phase, usage),
     }
 
 
@@ -156,7 +156,7 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
         reason=data["reason"],
         facts=dict(data["facts"]),
     )
-    return _with_node(state, data["node"], after, **_settled(state, phase, node, usage))
+    return _with_node(state, data["node"], after, **_settled(plan, state, phase, node, usage))
 
 
 def retried(phase: Phase) -> frozenset[Outcome]:
@@ -181,7 +181,7 @@ def _check_completed(phase: Phase, key: str, artifacts: tuple[Artifact, ...], us
 def _abandoned(plan: Plan, state: State, data: _Data) -> State:
     phase, node = _open_node(plan, state, data)
     after = replace(node, status=ABANDONED, reason=data["reason"], usage=None)
-    return _with_node(state, data["node"], after, **_settled(state, phase, node, None))
+    return _with_node(state, data["node"], after, **_settled(plan, state, phase, node, None))
 
 
 def _skipped(plan: Plan, state: State, data: _Data) -> State:

@@ -27,16 +27,28 @@ ABANDONED = "abandoned"
 
 @dataclass(frozen=True)
 class Amount:
-    """A sum of work: agent tool calls and seconds."""
+    """A sum of work: tool calls of agents, seconds, tokens, millionths of a dollar."""
 
     actions: int = 0
     wall_s: float = 0.0
+    tokens: int = 0
+    micro_usd: int = 0
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(self.actions + other.actions, self.wall_s + other.wall_s)
+        return Amount(
+            self.actions + other.actions,
+            self.wall_s + other.wall_s,
+            self.tokens + other.tokens,
+            self.micro_usd + other.micro_usd,
+        )
 
     def __sub__(self, other: Amount) -> Amount:
-        return Amount(self.actions - other.actions, self.wall_s - other.wall_s)
+        return Amount(
+            self.actions - other.actions,
+            self.wall_s - other.wall_s,
+            self.tokens - other.tokens,
+            self.micro_usd - other.micro_usd,
+        )
 
 
 @dataclass(frozen=True)

@@ -371,6 +371,27 @@ FAULTS = [
     # budgets, tools, artifacts
     Fault("EOP501", "actions: 100,", "actions: 251,", "251", "251 x 4 branches = 1004"),
     Fault("EOP501", "wall: 30m", "wall: 3h", "3h"),
+    Fault(
+        "EOP520",
+        "{implementer: scripted,",
+        "{implementer: {product: scripted, budget: {actions: 101}},",
+        "101",
+        "101 of 'implementer' does not fit into the phase's 100",
+    ),
+    Fault(
+        "EOP521",
+        "function: publish\n",
+        "function: publish\nbudget: {usd: 0.5}\n",
+        "0.5",
+        "a function spends no usd",
+    ),
+    Fault(
+        "EOP303",
+        "{actions: 1000, wall: 10h}",
+        "{actions: 1000, wall: 10h, usd: 0.0000001}",
+        "0.0000001",
+        "six decimals",
+    ),
     Fault("EOP502", "{analyst: scripted}", "{analyst: bounded}", "bounded"),
     Fault("EOP503", "tools: [read, edit]", "tools: [read]", "[read]"),
     Fault("EOP504", "patch: true}", "patch: true, schema: review}", "true"),

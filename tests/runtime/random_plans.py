@@ -1,4 +1,4 @@
-"""Random small plans: a trunk, maybe gates, fan-outs with their joins, maybe a loop."""
+"""Random small plans: gates, branches side by side, joins of both kinds, budgets, a loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,19 @@ def step(name: str, line: int, budget: Budget, **more: Any) -> Phase:
 
 
 BUDGETS = st.builds(
-    Budget, actions=st.integers(0, 6), wall_s=st.integers(0, 6), attempts=st.integers(1, 2)
+    Budget,
+    actions=st.integers(0, 6),
+    wall_s=st.integers(0, 6),
+    attempts=st.integers(1, 2),
+    tokens=st.none() | st.integers(0, 6),
+    micro_usd=st.none() | st.integers(0, 6),
+)
+RUN_BUDGETS = st.builds(
+    Budget,
+    actions=st.integers(10, 200),
+    wall_s=st.integers(10, 200),
+    tokens=st.none() | st.integers(5, 100),
+    micro_usd=st.none() | st.integers(5, 100),
 )
 
 
@@ -106,7 +118,7 @@ def plans(draw: st.DrawFn) -> Plan:
         source="p.eop.md",
         target="t",
         variables={},
-        budget=Budget(draw(st.integers(10, 200)), draw(st.integers(10, 200))),
+        budget=draw(RUN_BUDGETS),
         phases=phases,
         gates=tuple(gates),
         loop=Loop("again", 9, last, start, turns) if turns else None,

@@ -248,3 +248,31 @@ def test_what_is_open_may_still_leave_after_the_end(tmp_path: Path) -> None:
     assert run.advance().ended == "failed"
     leave(run.trace, run.root, Instance(1, "survey"), 1, NodeResult(Outcome.FAILED))
     assert run.trace.state().reserved == Amount()
+
+
+def test_tokens_and_dollars_are_reserved_and_settled_exactly(tmp_path: Path) -> None:
+    plan = research(budget=Budget(actions=500, wall_s=36000, tokens=1000, micro_usd=300_000))
+    limit = Budget(actions=10, wall_s=60, tokens=600, micro_usd=100_000)
+    phases = tuple(replace(p, budget=limit) if p.id == "investigate" else p for p in plan.phases)
+    run = Run(tmp_path, replace(plan, phases=phases))
+    entered = run.enter("it01_investigate").state
+    assert (entered.reserved.tokens, entered.reserved.micro_usd) == (600, 100_000)
+    files = run.files("it01_investigate")
+    result = NodeResult(Outcome.COMPLETED, "", files, Usage(3, 1.0, tokens=0))
+    leave(run.trace, run.root, Instance.parse("it01_investigate"), 1, result)
+    state = run.trace.state()
+    assert state.spent.tokens == 0, "measured as none"
+    assert state.spent.micro_usd == 100_000, "not measured: what was set aside"
+    assert (state.reserved.tokens, state.reserved.micro_usd) == (0, 0)
+
+
+def test_more_tokens_than_allowed_are_not_completed(tmp_path: Path) -> None:
+    plan = research()
+    limit = Budget(actions=10, wall_s=60, tokens=600)
+    phases = tuple(replace(p, budget=limit) if p.id == "investigate" else p for p in plan.phases)
+    run = Run(tmp_path, replace(plan, phases=phases))
+    done = run.do("it01_investigate", usage=Usage(3, 1.0, tokens=601))
+    assert (done["outcome"], done["reason"]) == (
+        "budget_exhausted",
+        "601 tokens used, 600 allowed",
+    )

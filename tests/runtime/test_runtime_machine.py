@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from decided_plans import decided, facts_of
@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from random_plans import plans
 
-from eop.protocol.model import (
-    ANY,
-    Phase,
-    Plan,
-)
+from eop.protocol.model import ANY, UNITS, Phase, Plan
 from eop.runtime.budgets import reservation
 from eop.runtime.due import asked, due, opens
 from eop.runtime.events import GENESIS, Event
@@ -77,7 +73,7 @@ class Histories(Halting):
 
     def reserve(self, name: str) -> dict[str, float]:
         amount = reservation(self.plan.phase(name))
-        return {"actions": amount.actions, "wall_s": amount.wall_s}
+        return asdict(amount)
 
     @rule(move=st.sampled_from(MOVES), data=st.data())
     def move(self, move: str, data: st.DataObject) -> None:
@@ -215,10 +211,21 @@ class Histories(Halting):
         key = data.draw(st.sampled_from(self.open_nodes()))
         reserve = self.state.nodes[key].reserve
         actions = data.draw(st.one_of(st.none(), st.integers(0, reserve.actions)))
-        self.leaves(data, key, end, actions, data.draw(st.integers(0, int(reserve.wall_s))))
+        more = {
+            unit: data.draw(st.integers(0, getattr(reserve, unit)))
+            for unit in data.draw(st.sets(st.sampled_from(["tokens", "micro_usd"])))
+        }
+        wall_s = data.draw(st.integers(0, int(reserve.wall_s)))
+        self.leaves(data, key, end, actions, wall_s, **more)
 
     def leaves(
-        self, data: st.DataObject, key: str, end: str, actions: int | None, wall_s: int
+        self,
+        data: st.DataObject,
+        key: str,
+        end: str,
+        actions: int | None,
+        wall_s: int,
+        **more: int,
     ) -> None:
         phase = self.plan.phase(Instance.parse(key).step)
         found = [
@@ -233,7 +240,7 @@ class Histories(Halting):
             reason="",
             artifacts=[{**artifact, "size": 1} for artifact in found],
             facts=facts_of(self.plan, phase, data) if end == "completed" else {},
-            usage={"actions": actions, "wall_s": wall_s},
+            usage={"actions": actions, "wall_s": wall_s, **more},
         )
 
     def die(self, data: st.DataObject) -> None:
@@ -267,11 +274,11 @@ class Histories(Halting):
     @invariant()
     def budgets_are_never_overdrawn(self) -> None:
         used = self.state.spent + self.state.reserved
-        assert used.actions <= (self.plan.budget.actions or 0)
-        assert used.wall_s <= (self.plan.budget.wall_s or 0)
         held = [self.state.nodes[key].reserve for key in self.open_nodes()]
-        assert self.state.reserved.actions == sum(amount.actions for amount in held)
-        assert self.state.reserved.wall_s == sum(amount.wall_s for amount in held)
+        for unit in UNITS.values():
+            limit = getattr(self.plan.budget, unit)
+            assert limit is None or getattr(used, unit) <= limit
+            assert getattr(self.state.reserved, unit) == sum(getattr(a, unit) for a in held)
 
     @invariant()
     def everything_is_bounded(self) -> None:

@@ -290,10 +290,12 @@ def emit(kind: str, **fields: Any) -> None:
     sys.stdout.flush()
 
 
-def finish(status: str, text: str) -> None:
-    """The final report: there is no model behind this product, so no tokens."""
+def finish(status: str, text: str, usage: dict[str, Any] | None = None) -> None:
+    """The final report: there is no model behind this product, so only what is made up costs."""
     nothing = dict.fromkeys(("input", "cache_read", "cache_write", "output", "reasoning"), 0)
-    emit("usage", **nothing, usd=0.0, source="final", complete=True, model_calls=0)
+    emit(
+        "usage", **(usage or {**nothing, "usd": 0.0}), source="final", complete=True, model_calls=0
+    )
     emit("final", status=status, text=text)
 
 
@@ -318,12 +320,15 @@ def main() -> int:
     if step is None:
         finish("error", f"the playbook has no step for {json.dumps(request['turn'])}")
         return 1
+    usage = step.get("usage", {})
     try:
+        if usage:
+            emit("usage", **usage)
         Player(options.playbook, request).play(step["do"])
     except ActionFailedError as error:
-        finish("error", str(error))
+        finish("error", str(error), usage)
         return 1
-    finish("success", f"{len(step['do'])} actions played")
+    finish("success", f"{len(step['do'])} actions played", usage)
     return 0
 
 

@@ -4,30 +4,89 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.protocol.model import UNITS, shown
+from eop.protocol.products import MEASURES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eop.protocol.diagnostics import Report
     from eop.protocol.draft import Draft, Placed
-    from eop.protocol.model import Phase
+    from eop.protocol.model import Budget, Phase
 
 
 def check_budgets(draft: Draft, report: Report) -> None:
-    """A phase's budget, times its branches, must fit into the run's."""
-    run = draft.budget
+    """A node's budget fits into its phase's, a phase's into the run's; somebody can measure it."""
     for phase in draft.phases:
-        times = draft.most_branches(phase.value.branch) or 1
-        own = phase.value.budget
-        for key, part, whole in (
-            ("actions", own.actions, run.actions),
-            ("wall", own.wall_s, run.wall_s),
-        ):
-            if part is not None and whole is not None and part * times > whole:
-                unit = " s" if key == "wall" else ""
-                sum_ = f"{part} x {times} branches = {part * times}" if times > 1 else f"{part}"
-                message = f"{key} {sum_}{unit} does not fit into the run's {whole}{unit}"
-                hint = "lower it, or raise the budget in the front matter"
-                report.error("EOP501", message, phase.node.at("budget", key), hint)
+        _fits_the_run(phase, draft, report)
+        for role in phase.value.node_budgets:
+            _fits_the_phase(phase, role, report)
+        _measured(phase, report)
+    _run_measured(draft, report)
+
+
+def _fits_the_run(phase: Placed[Phase], draft: Draft, report: Report) -> None:
+    """All that a phase may spend in one turn: agents share what is theirs, functions try anew."""
+    branches = draft.most_branches(phase.value.branch) or 1
+    attempts = phase.value.budget.attempts if phase.value.function else 1
+    for unit, field in UNITS.items():
+        part, whole = getattr(phase.value.budget, field), getattr(draft.budget, field)
+        if part is None or whole is None or part * attempts * branches <= whole:
+            continue
+        times = f" x {attempts} attempts" if attempts > 1 else ""
+        times += f" x {branches} branches" if branches > 1 else ""
+        total = f"{shown(field, part)}{times}"
+        total += f" = {shown(field, part * attempts * branches)}" if times else ""
+        message = f"{unit} {total} does not fit into the run's {shown(field, whole)}"
+        hint = "lower it, or raise the budget in the front matter"
+        report.error("EOP501", message, phase.node.at("budget", unit), hint)
+
+
+def _fits_the_phase(phase: Placed[Phase], role: str, report: Report) -> None:
+    own, whole = phase.value.node_budgets[role], phase.value.budget
+    for unit, field in (*UNITS.items(), ("attempts", "attempts")):
+        part, limit = getattr(own, field), getattr(whole, field)
+        if part is not None and limit is not None and part > limit:
+            message = f"{unit} {shown(field, part)} of '{role}' does not fit into the phase's "
+            message += shown(field, limit)
+            span = phase.node.at("nodes", role, "budget", unit)
+            report.error("EOP520", message, span, "lower it, or raise the phase's budget")
+
+
+def _measured(phase: Placed[Phase], report: Report) -> None:
+    """A limit in a unit that nobody reports would hold nothing."""
+    products = set(phase.value.nodes.values())
+    if not products and not phase.value.function:
+        return
+    places: list[tuple[tuple[str, ...], Budget, set[str]]] = [
+        (("budget",), phase.value.budget, products)
+    ]
+    for role, budget in phase.value.node_budgets.items():
+        places.append((("nodes", role, "budget"), budget, {phase.value.nodes[role]}))
+    for path, budget, measurers in places:
+        for unit in _unmeasured(budget, measurers):
+            who = (
+                f"no product of '{phase.value.id}' reports" if products else "a function spends no"
+            )
+            message = f"{who} {unit}"
+            report.error("EOP521", message, phase.node.at(*path, unit), "drop it, or limit wall")
+
+
+def _run_measured(draft: Draft, report: Report) -> None:
+    products = {name for phase in draft.phases for name in phase.value.nodes.values()}
+    if not products or draft.front_node is None:
+        return
+    for unit in _unmeasured(draft.budget, products):
+        message = f"no product of this protocol reports {unit}"
+        report.error("EOP521", message, draft.front_node.at("budget", unit), "drop it")
+
+
+def _unmeasured(budget: Budget, products: set[str]) -> list[str]:
+    """Units that are limited and that none of ``products`` reports; unknown products may."""
+    if products - MEASURES.keys():
+        return []
+    known = {unit for product in products for unit in MEASURES[product]} | {"wall"}
+    return [u for u, f in UNITS.items() if getattr(budget, f) is not None and u not in known]
 
 
 def check_tools(draft: Draft, report: Report, products: Mapping[str, frozenset[str]]) -> None:
@@ -47,4 +106,4 @@ def _enforceable(
         hint = (
             f"it can enforce: {', '.join(sorted(able)) or 'none'}; drop them or change the product"
         )
-        report.error("EOP502", message, phase.node.at("nodes", role), hint)
+        report.error("EOP502", message, phase.node.at("nodes", role, "product"), hint)

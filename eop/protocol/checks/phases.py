@@ -72,7 +72,7 @@ def _pattern(phase: Placed[Phase], report: Report, products: Mapping[str, frozen
         if product not in products:
             hint = did_you_mean(product, products) or f"known: {', '.join(products)}"
             message = f"unknown product '{product}'"
-            report.error("EOP204", message, node.at("nodes", role), hint)
+            report.error("EOP204", message, node.at("nodes", role, "product"), hint)
 
 
 def _roles(phase: Placed[Phase], report: Report) -> None:
