@@ -177,18 +177,6 @@ class Fault:
         return SOUND.replace(self.find, self.replace)
 
 
-def _second(needs: str, then: str = "needs: [sketch]") -> str:
-    """A fan-out beside the one that is there, whose two phases have these needs, and its join."""
-    agent = "pattern: linear\nnodes: {writer: scripted}\ntools: [read]\n"
-    head = "for_each: {item: draft, in: proposals, max: 2}"
-    steps = [
-        f"phase: sketch\n{needs}\n{head}\n{agent}outputs: {{sketch: {{file: a.md}}}}",
-        f"phase: polish\n{then}\nfor_each: draft\n{agent}outputs: {{polished: {{file: b.md}}}}",
-        f"phase: collect\njoin: {{of: polish, wait: all}}\n{agent}outputs: {{all: {{file: c.md}}}}",
-    ]
-    return "".join(f"\n```eop\n{step}\n```\n\nWrite.\n" for step in steps)
-
-
 _LOOK = "phase: look\npattern: linear"
 FAULTS = [
     # syntax
@@ -321,53 +309,6 @@ FAULTS = [
     Fault("EOP416", "join: {of: analyze, wait: all, at_least: 1}", "needs: [base]", "promote"),
     Fault("EOP416", "  patch: {file: patch.diff, patch: true}\n", "", "preflight", "check"),
     Fault("EOP417", "needs: [agree]\n", "", "base", "waits for nothing"),
-    Fault(
-        "EOP430",
-        "for_each: idea\nfunction: train",
-        "for_each: {item: idea, in: proposals, max: 2}\nfunction: train",
-        "{item: idea, in: proposals, max: 2}",
-        "opened by 'build' already",
-    ),
-    Fault(
-        "EOP431",
-        "## Close the turn\n",
-        _second("needs: [approve, train]") + "## Close the turn\n",
-        "train",
-        "branches inside a branch",
-    ),
-    Fault(
-        "EOP410",
-        "## Close the turn\n",
-        _second("needs: [approve]", "needs: [sketch, build]") + "## Close the turn\n",
-        "build",
-        "'polish' runs per 'draft'",
-    ),
-    Fault(
-        "EOP432",
-        "goto: propose\nmax: 3\n```\n",
-        "goto: promote\nmax: 3\n```\n" + _second("needs: [base]", "needs: [sketch, publish]"),
-        "promote",
-        "'polish'",
-    ),
-    Fault(
-        "EOP433",
-        "```eop\nphase: promote\njoin: {of: analyze, wait: all, at_least: 1}",
-        "```eop\nphase: told\njoin: {of: train, wait: all}\npattern: linear\ntools: [read]\n"
-        "nodes: {teller: scripted}\noutputs: {told: {file: told.md}}\n```\n\nTell.\n\n"
-        "```eop\nphase: promote\njoin: {of: analyze, wait: any}",
-        "any",
-        "'told' waits for",
-    ),
-    Fault(
-        "EOP416",
-        "## Close the turn\n\n```eop\nphase: promote\njoin: {of: analyze, wait: all, at_least: 1}",
-        _second("needs: [approve]")
-        + "\n```eop\nphase: gather\njoin: {of: analyze, wait: all}\npattern: linear\n"
-        "nodes: {writer: scripted}\ntools: [read]\noutputs: {told: {file: d.md}}\n```\n\nTell.\n"
-        "\n```eop\nphase: promote\nneeds: [gather]\njoin: {of: polish, wait: all}",
-        "promote",
-        "in another fan-out",
-    ),
     # budgets, tools, artifacts
     Fault("EOP501", "actions: 100,", "actions: 251,", "251", "251 x 4 branches = 1004"),
     Fault("EOP501", "wall: 30m", "wall: 3h", "3h"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from planted_branches import BRANCH_FAULTS
 from planted_decisions import DECISION_FAULTS
 from planted_faults import FAULTS, SOUND, Fault
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
+ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *DECISION_FAULTS]
 WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117", "EOP119"}
 
 
@@ -33,9 +35,7 @@ def test_the_sound_protocol_is_sound(project: Path) -> None:
     assert load(project / "some.eop.md", root=project).loop.max == 3
 
 
-@pytest.mark.parametrize(
-    "fault", [*FAULTS, *DECISION_FAULTS], ids=lambda f: f"{f.code}-{f.caret[:12].strip()}"
-)
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=lambda f: f"{f.code}-{f.caret[:12].strip()}")
 def test_a_planted_fault_is_found_where_it_is_and_little_else(project: Path, fault: Fault) -> None:
     diagnostics = found(project, fault.text)
     shown = [
@@ -48,7 +48,7 @@ def test_a_planted_fault_is_found_where_it_is_and_little_else(project: Path, fau
 
 
 def test_every_code_has_a_planted_fault() -> None:
-    assert {fault.code for fault in [*FAULTS, *DECISION_FAULTS]} | WHOLE_FILE == set(CODES)
+    assert {fault.code for fault in ALL_FAULTS} | WHOLE_FILE == set(CODES)
 
 
 def test_a_missing_file(project: Path) -> None:
