@@ -196,5 +196,6 @@ def boundary(source: Path, target: Path) -> tuple[str, str]:
         return "event", f"{kind[1]} {about[1] if about else ''}"
     for part, kind in (("artifacts", "artifact"), ("work", "work"), ("rules", "rules")):
         if part in target.parts:
-            return kind, str(target)
+            # The next attempt names the same things in a folder of its own.
+            return kind, re.sub(r"/a\d+(?=/)", "/a", str(target))
     return ("outcome" if target.name == "outcome.json" else "other"), str(target)
