@@ -148,10 +148,10 @@ REWRITTEN: dict[str, tuple[Callable[[list[Event]], list[Event]], str]] = {
     "usage edited": (edited_usage, "it01/p01/implement/outcome.json|not the one that head.json"),
     "gate closed": (gate_opened_late, "no fan-out may open its branches now"),
     "before its needs": (early, "it01_p01_train may not be entered: it01_p01_implement has not"),
-    "overspent": (overspent, "may not be entered: the run's budget of 36000 wall_s"),
+    "overspent": (overspent, "may not be entered: the run's budget of 36000 s wall"),
     "overspent at last": (
         overspent_at_the_end,
-        "spent 36.* wall_s, the run's budget is 36000",
+        "spent 36.* wall, the run's budget is 36000",
     ),
 }
 
