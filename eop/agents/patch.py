@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from eop.agents.contract import Change
 from eop.agents.scan import LINK, PLAIN, PROGRAM, scan
 from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +44,8 @@ def init_store(store: Path) -> Path:
         git(fresh, "init", "-q", "--bare", "--template=", str(fresh))
         (fresh / "info").mkdir(exist_ok=True)
         (fresh / "info" / "attributes").write_text(_ATTRIBUTES)
-        fresh.rename(store)
+        with writing(store):
+            fresh.rename(store)
     return store
 
 
@@ -143,7 +145,8 @@ def apply(base: Path, patch: bytes, to: Path) -> None:
         store = init_store(scratch / "store.git")
         tree = apply_to_tree(store, commit_tree(store, base), patch)
         export(store, tree, scratch / "tree")
-        (scratch / "tree").rename(to)
+        with writing(to):
+            (scratch / "tree").rename(to)
     finally:
         shutil.rmtree(scratch)
 

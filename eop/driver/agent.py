@@ -9,7 +9,7 @@ from eop.agents import target as targets
 from eop.agents.jail import choose
 from eop.agents.products import REAL, scripted
 from eop.agents.products.program import read_settings
-from eop.core.files import write_json
+from eop.core.files import write_json, writing
 from eop.core.yaml_files import read_yaml
 from eop.driver.told import prompt, sections, write_manifest
 from eop.functions.artifacts import EXPERIMENT_FILE
@@ -76,7 +76,8 @@ def _base(context: Context) -> Path:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(candidate_tree(context.project, champion.patch), draft)
         shutil.copyfile(champion.experiment, draft / EXPERIMENT_FILE)
-        draft.rename(tree)
+        with writing(tree):
+            draft.rename(tree)
     return tree
 
 

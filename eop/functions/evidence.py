@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from eop.core.canonical import file_digest
-from eop.core.files import read_json, write_json
+from eop.core.files import read_json, write_json, writing
 from eop.core.yaml_files import read_yaml
 from eop.evidence import FileRef, environment_facts, repository_facts
 from eop.functions.measure import measured_file
@@ -81,8 +81,9 @@ def _keep(root: Path, ref: dict[str, Any], path: str) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.tmp")
-    shutil.copyfile(measured_file(root, ref), draft)
-    draft.replace(target)
+    with writing(target):
+        shutil.copyfile(measured_file(root, ref), draft)
+        draft.replace(target)
 
 
 def checkpoint_path(entry: str, seed: int, mark: str = "") -> str:

@@ -13,7 +13,7 @@ from eop.agents.patch import apply
 from eop.agents.target import load
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
-from eop.core.files import read_json, write_bytes
+from eop.core.files import read_json, write_bytes, writing
 from eop.core.locks import exclusive
 
 if TYPE_CHECKING:
@@ -126,5 +126,6 @@ def _publish(to: Path, fill: Callable[[Path], None]) -> None:
             return
         with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
             scratch = Path(folder) / "tree"
-            fill(scratch)
-            scratch.rename(to)
+            with writing(to):
+                fill(scratch)
+                scratch.rename(to)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from eop.core.errors import EopError, ExitCode, Where
-from eop.core.files import write_bytes
+from eop.core.files import write_bytes, writing
 from eop.core.locks import exclusive
 from eop.core.yaml_files import read_yaml
 from eop.leaderboard.entry import Entry, entry_problems
@@ -75,7 +75,8 @@ def _appear(folder: Path, content: Mapping[str, bytes]) -> None:
         shutil.rmtree(draft)
     for name, data in content.items():
         write_bytes(draft / name, data)
-    draft.rename(folder)
+    with writing(folder):
+        draft.rename(folder)
 
 
 def _fill(folder: Path, content: Mapping[str, bytes]) -> None:

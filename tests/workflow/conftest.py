@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,13 @@ class Project:
 
     def events(self, run: str = "minimal-synthetic") -> list[Path]:
         return sorted((self.root / "runs" / run / "trace").glob("*.json"))
+
+    def recorded(self, run: str) -> list[dict[str, Any]]:
+        """What the trace says, those of its events that are packed included."""
+        files = (self.root / "runs" / run / "trace").glob("*.json*")
+        events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+        by_number = {event["seq"]: event for event in events}
+        return [by_number[number] for number in sorted(by_number)]
 
 
 def copy_sources(to: Path) -> Project:

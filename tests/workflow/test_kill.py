@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -108,8 +107,8 @@ def to_the_end(project: Project) -> None:
 
 
 def entered(project: Project) -> list[str]:
-    events = [json.loads(path.read_text()) for path in project.events(RUN)]
-    return [event["data"]["node"] for event in events if event["type"] == "node_entered"]
+    entries = [event for event in project.recorded(RUN) if event["type"] == "node_entered"]
+    return [event["data"]["node"] for event in entries]
 
 
 def kill_in(project: Project, node: str, whom: str) -> None:

@@ -121,8 +121,7 @@ def test_the_test_is_read_once_by_weights_of_its_own(measured: Project, name: st
 
 
 def test_the_refit_comes_after_the_judgement_and_sees_no_test_event(measured: Project) -> None:
-    events = [json.loads(path.read_text()) for path in measured.events(RUN)]
-    order = [(event["type"], event["data"].get("node")) for event in events]
+    order = [(event["type"], event["data"].get("node")) for event in measured.recorded(RUN)]
     assert order.index(("node_left", "it01_p01_evaluate")) < order.index(
         ("node_entered", "it01_p01_refit")
     )
