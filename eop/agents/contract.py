@@ -335,6 +335,10 @@ class Product(Protocol):
         """The word by which protocols call it."""
 
     @property
+    def vendor(self) -> str:
+        """Who makes it: two products of one vendor are no independent pair of eyes."""
+
+    @property
     def trusted(self) -> bool:
         """Whether it may run without a jail."""
 

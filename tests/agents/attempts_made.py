@@ -41,6 +41,7 @@ BEST = choose("auto", trusted=True)
 class Fake:
     script: str
     name: str = "fake"
+    vendor: str = "fake"
     trusted: bool = True
     network: bool = False
     answers: bool = False

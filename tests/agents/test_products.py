@@ -67,6 +67,14 @@ def test_protocols_know_the_same_products() -> None:
         assert product.capabilities == PRODUCTS[name]
 
 
+def test_each_product_names_its_vendor() -> None:
+    vendors = {name: make(Settings("-", "-")).vendor for name, make in REAL.items()}
+    assert vendors == {
+        "claude-code": "anthropic", "codex": "openai", "openhands": "openhands",
+        "opencode": "opencode", "qwen-code": "qwen",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_the_token_is_in_the_environment_only(name: str, tmp_path: Path, binary: Path) -> None:
     made = command(name, binary, request(tmp_path))

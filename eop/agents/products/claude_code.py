@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from eop.agents.contract import Command, ProductFacts, Status, Usage
+from eop.agents.contract import Command, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import Failure, classify
 from eop.agents.fields import add, count, mapping, money, text
 from eop.agents.products import claude_stream
+from eop.agents.products.program import RealProduct
 from eop.agents.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from eop.agents.contract import Recording, Request
     from eop.agents.products.claude_stream import Stream
-    from eop.agents.products.program import Settings
 
 NAME = "claude-code"
 _TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -44,21 +43,11 @@ _SUBTYPES = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class ClaudeCode:
+class ClaudeCode(RealProduct):
     """Runs the native program; every kind of project settings, hook and server is off."""
 
-    settings: Settings
-    name: str = NAME
-    trusted: bool = False
-    network: bool = True
-    answers: bool = True
-    capabilities: frozenset[str] = frozenset(_TOOLS)
-    sessions: tuple[str, ...] = ()
-
-    def probe(self) -> ProductFacts:
-        """Version and digest of the native program."""
-        return self.settings.facts(NAME)
+    name = NAME
+    vendor = "anthropic"
 
     def command(self, request: Request) -> Command:
         """Tools that are not named do not exist for the model; paths are held to the workspace."""

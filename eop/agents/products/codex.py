@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eop.agents.contract import Command, Mode, ProductFacts, Usage
+from eop.agents.contract import Command, Mode, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, objects, text
-from eop.agents.products.program import together
+from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_lines, tail
 from eop.agents.workspace import Workspace
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.agents.contract import Recording, Request
-    from eop.agents.products.program import Settings
 
 NAME = "codex"
 _KEY = "RT_KEY"
@@ -43,21 +42,12 @@ _OFF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Codex:
+class Codex(RealProduct):
     """Runs the native program in its own sandbox, inside the jail."""
 
-    settings: Settings
-    name: str = NAME
-    trusted: bool = False
-    network: bool = True
-    answers: bool = True
-    capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
-    sessions: tuple[str, ...] = (".codex/sessions/**/rollout-*.jsonl",)
-
-    def probe(self) -> ProductFacts:
-        """Version and digest of the native program."""
-        return self.settings.facts(NAME)
+    name = NAME
+    vendor = "openai"
+    sessions = (".codex/sessions/**/rollout-*.jsonl",)
 
     def command(self, request: Request) -> Command:
         """Project settings are ignored; the sandbox is read-only unless something is to be left."""

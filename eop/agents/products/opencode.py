@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from eop.agents.contract import Command, ProductFacts, Status, Usage
+from eop.agents.contract import Command, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, money, text
+from eop.agents.products.program import RealProduct
 from eop.agents.stream import json_lines
 from eop.agents.workspace import Workspace
 
 if TYPE_CHECKING:
     from eop.agents.contract import Recording, Request
-    from eop.agents.products.program import Settings
 
 NAME = "opencode"
 _PROVIDER, _KEY = "rt", "RT_KEY"
@@ -35,21 +35,11 @@ _BROKEN_OFF = {"content-filter": Status.REFUSED, "error": None, "failed": None}
 _DENIED = ("rejected permission", "rule which prevents")
 
 
-@dataclass(frozen=True)
-class OpenCode:
+class OpenCode(RealProduct):
     """Runs the native program; configuration comes in the environment, none from the project."""
 
-    settings: Settings
-    name: str = NAME
-    trusted: bool = False
-    network: bool = True
-    answers: bool = True
-    capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
-    sessions: tuple[str, ...] = ()
-
-    def probe(self) -> ProductFacts:
-        """Version and digest of the native program."""
-        return self.settings.facts(NAME)
+    name = NAME
+    vendor = "opencode"
 
     def command(self, request: Request) -> Command:
         """Every permission is said to be allowed or denied, so that none is asked for."""

@@ -17,14 +17,13 @@ from eop.agents.contract import Command, ProductFacts, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import Failure, classify
 from eop.agents.fields import add, count, mapping, money, objects, text
-from eop.agents.products.program import together
+from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_file, json_lines, tail
 from eop.agents.workspace import Workspace
 from eop.core.canonical import digest, file_digest
 
 if TYPE_CHECKING:
     from eop.agents.contract import Recording, Request
-    from eop.agents.products.program import Settings
 
 NAME = "openhands"
 PROGRAM = Path(__file__).with_name("openhands_program.py")
@@ -70,17 +69,12 @@ _CLASSES = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class OpenHands:
+class OpenHands(RealProduct):
     """``settings.binary`` is the Python of the environment in which the SDK is installed."""
 
-    settings: Settings
-    name: str = NAME
-    trusted: bool = False
-    network: bool = True
-    answers: bool = True
-    capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
-    sessions: tuple[str, ...] = (".openhands/conversations/*/base_state.json",)
+    name = NAME
+    vendor = "openhands"
+    sessions = (".openhands/conversations/*/base_state.json",)
 
     def probe(self) -> ProductFacts:
         """The SDK's version; the digest covers the interpreter and our program."""

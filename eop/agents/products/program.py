@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eop.agents.contract import Endpoint, Mode, ProductFacts
 from eop.core.errors import EopError, ExitCode
@@ -83,6 +83,27 @@ class Settings:
                 exit_code=ExitCode.ENVIRONMENT,
             )
         return ProductFacts(product, version, _digest(path, path.stat().st_mtime_ns))
+
+
+@dataclass(frozen=True)
+class RealProduct:
+    """What products with a command line of their own have in common; a subclass adds the rest.
+
+    None is trusted, each calls a model over the network and answers by its last message.
+    """
+
+    settings: Settings
+    name: ClassVar[str]
+    vendor: ClassVar[str]
+    trusted: ClassVar[bool] = False
+    network: ClassVar[bool] = True
+    answers: ClassVar[bool] = True
+    capabilities: ClassVar[frozenset[str]] = frozenset({"read", "edit", "shell"})
+    sessions: ClassVar[tuple[str, ...]] = ()
+
+    def probe(self) -> ProductFacts:
+        """Version and digest of the program."""
+        return self.settings.facts(self.name)
 
 
 def read_settings(product: str, given: Mapping[str, Any] | None) -> Settings:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from eop.agents.contract import Command, ProductFacts, Status, Usage
+from eop.agents.contract import Command, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, text
 from eop.agents.products import claude_stream
+from eop.agents.products.program import RealProduct
 from eop.agents.stream import tail
 from eop.agents.workspace import Workspace
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from eop.agents.contract import Recording, Request
     from eop.agents.products.claude_stream import Stream
-    from eop.agents.products.program import Settings
 
 NAME = "qwen-code"
 _TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -42,21 +41,11 @@ _OUT_OF_TURNS = "Reached max session turns"
 _API_ERROR = re.compile(r"^\[?API Error: ")
 
 
-@dataclass(frozen=True)
-class QwenCode:
+class QwenCode(RealProduct):
     """``settings.binary`` is the program of the package; ``package_dirs`` hold node and it."""
 
-    settings: Settings
-    name: str = NAME
-    trusted: bool = False
-    network: bool = True
-    answers: bool = True
-    capabilities: frozenset[str] = frozenset(_TOOLS)
-    sessions: tuple[str, ...] = ()
-
-    def probe(self) -> ProductFacts:
-        """Version and digest of the package's program."""
-        return self.settings.facts(NAME)
+    name = NAME
+    vendor = "qwen"
 
     def command(self, request: Request) -> Command:
         """Nothing is asked for; the tools of capabilities that are not allowed do not exist."""

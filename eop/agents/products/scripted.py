@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
@@ -35,12 +35,13 @@ class Scripted:
 
     playbook: Path
     edit_files: tuple[Path, ...]
-    name: str = NAME
-    trusted: bool = True
-    network: bool = False
-    answers: bool = False
-    capabilities: frozenset[str] = frozenset({"read", "edit", "shell"})
-    sessions: tuple[str, ...] = ()
+    name: ClassVar[str] = NAME
+    vendor: ClassVar[str] = NAME
+    trusted: ClassVar[bool] = True
+    network: ClassVar[bool] = False
+    answers: ClassVar[bool] = False
+    capabilities: ClassVar[frozenset[str]] = frozenset({"read", "edit", "shell"})
+    sessions: ClassVar[tuple[str, ...]] = ()
 
     def probe(self) -> ProductFacts:
         """The digest covers the program, the playbook and the edit files that it names."""
