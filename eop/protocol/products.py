@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 TOOLS = ("read", "edit", "shell")
 
-# Some tools cannot be denied one by one (Codex reads by running commands, the file tool of
-# OpenHands reads and edits): a node that asks for that is refused when it starts.
 PRODUCTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "claude-code": frozenset(TOOLS),
@@ -20,6 +18,14 @@ PRODUCTS: Mapping[str, frozenset[str]] = MappingProxyType(
         "openhands": frozenset(TOOLS),
         "qwen-code": frozenset(TOOLS),
         "scripted": frozenset(TOOLS),
+    }
+)
+
+# Tools that a product works by, and why: without them a phase cannot have it.
+UNDENIABLE: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "codex": MappingProxyType({"shell": "it reads and writes by running commands"}),
+        "openhands": MappingProxyType({"read": "its file tool reads and edits"}),
     }
 )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from eop.agents.products.program import Settings, read_settings
 from eop.core.errors import EopError
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
-from eop.protocol.products import PRODUCTS
+from eop.protocol.products import PRODUCTS, TOOLS, UNDENIABLE
 
 if TYPE_CHECKING:
     from eop.agents.contract import Command
@@ -172,6 +174,20 @@ def test_what_a_product_cannot_be_denied_must_be_allowed(
 ) -> None:
     with pytest.raises(EopError, match="cannot be denied"):
         command(name, binary, request(tmp_path, capabilities=capabilities, mode=mode))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_protocol_is_refused_what_its_nodes_would_be(
+    name: str, tmp_path: Path, binary: Path
+) -> None:
+    """What the compiler knows of a product agrees with the product, for every set of tools."""
+    for size in range(1, len(TOOLS) + 1):
+        for tools in combinations(TOOLS, size):
+            mode = Mode.WRITE if "edit" in tools else Mode.READ_ONLY
+            refused = not UNDENIABLE.get(name, {}).keys() <= set(tools)
+            asked = request(tmp_path, capabilities=tools, mode=mode)
+            with pytest.raises(EopError, match="denied") if refused else nullcontext():
+                command(name, binary, asked)
 
 
 def test_openhands_gets_a_terminal_only_with_the_shell(tmp_path: Path, binary: Path) -> None:

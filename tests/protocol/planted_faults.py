@@ -334,6 +334,7 @@ FAULTS = [
         "six decimals",
     ),
     Fault("EOP502", "{analyst: scripted}", "{analyst: bounded}", "bounded"),
+    Fault("EOP502", "{analyst: scripted}", "{analyst: codex}", "codex", "cannot be denied 'shell'"),
     Fault("EOP503", "tools: [read, edit]", "tools: [read]", "[read]"),
     Fault("EOP504", "patch: true}", "patch: true, schema: review}", "true"),
     Fault("EOP505", "file: review.json", "file: patch.diff", "patch.diff"),

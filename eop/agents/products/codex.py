@@ -18,6 +18,7 @@ from eop.agents.fields import add, count, mapping, objects, text
 from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_lines, tail
 from eop.agents.workspace import Workspace
+from eop.protocol.products import UNDENIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +52,7 @@ class Codex(RealProduct):
 
     def command(self, request: Request) -> Command:
         """Project settings are ignored; the sandbox is read-only unless something is to be left."""
-        together(request, NAME, "shell", "it reads and writes by running commands")
+        together(request, NAME, "shell", UNDENIABLE[NAME]["shell"])
         space = Workspace(request.directory)
         endpoint = self.settings.endpoint(request, NAME)
         home = space.home / ".codex"

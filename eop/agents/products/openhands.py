@@ -21,6 +21,7 @@ from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_file, json_lines, tail
 from eop.agents.workspace import Workspace
 from eop.core.canonical import digest, file_digest
+from eop.protocol.products import UNDENIABLE
 
 if TYPE_CHECKING:
     from eop.agents.contract import Recording, Request
@@ -85,8 +86,8 @@ class OpenHands(RealProduct):
 
     def command(self, request: Request) -> Command:
         """Isolated Python; the model's key comes in the environment and is taken out of it."""
-        together(request, NAME, "read", "its file tool reads and edits")
-        together(request, NAME, "edit", "its file tool reads and edits")
+        together(request, NAME, "read", UNDENIABLE[NAME]["read"])
+        together(request, NAME, "edit", UNDENIABLE[NAME]["read"])
         space = Workspace(request.directory)
         endpoint = self.settings.endpoint(request, NAME)
         tools = ["file_editor", *(["terminal"] if "shell" in request.capabilities else [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import UNITS, shown
-from eop.protocol.products import MEASURES
+from eop.protocol.products import MEASURES, UNDENIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,6 +95,7 @@ def check_tools(draft: Draft, report: Report, products: Mapping[str, frozenset[s
         for role, product in phase.value.nodes.items():
             if product in products:
                 _enforceable(phase, role, product, products[product], report)
+                _deniable(phase, role, product, report)
 
 
 def _enforceable(
@@ -107,3 +108,13 @@ def _enforceable(
             f"it can enforce: {', '.join(sorted(able)) or 'none'}; drop them or change the product"
         )
         report.error("EOP502", message, phase.node.at("nodes", role, "product"), hint)
+
+
+def _deniable(phase: Placed[Phase], role: str, product: str, report: Report) -> None:
+    if not phase.value.tools:
+        return
+    for tool, because in UNDENIABLE.get(product, {}).items():
+        if tool not in phase.value.tools:
+            message = f"'{product}' cannot be denied '{tool}': {because}"
+            hint = f"add '{tool}' to the tools, or give the node another product"
+            report.error("EOP502", message, phase.node.at("nodes", role, "product"), hint)
