@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from eop.protocol.model import (
@@ -17,7 +16,6 @@ from eop.protocol.model import (
     Phase,
     Plan,
 )
-from eop.runtime.budgets import reservation
 from eop.runtime.due import due, opens
 from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import frontier
@@ -74,7 +72,13 @@ class _History:
         self.plan = plan
         self.left = proposals
         self.events: list[Event] = []
-        facts = {"run": "bench", "plan": plan.digest, "config": "c", "snapshot": "s"}
+        facts = {
+            "run": "bench",
+            "plan": plan.digest,
+            "config": "c",
+            "snapshot": "s",
+            "variables": {},
+        }
         first = Event(1, "run_started", facts, GENESIS, _TIME, "host")
         self.state = reduce(plan, None, first)
         self.events.append(first)
@@ -123,6 +127,12 @@ class _History:
             for o in phase.outputs
         ]
         usage = {"actions": 3, "wall_s": 1.5}
-        end = {"outcome": "completed", "reason": "", "artifacts": files, "usage": usage}
-        self._add("node_entered", **attempt, reserve=asdict(reservation(phase)))
+        end = {
+            "outcome": "completed",
+            "reason": "",
+            "artifacts": files,
+            "facts": {},
+            "usage": usage,
+        }
+        self._add("node_entered", **attempt, reserve=phase.reservation._asdict())
         self._add("node_left", **attempt, **end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from eop.core.canonical import digest
 from eop.protocol.expressions import fields_of
@@ -28,6 +28,31 @@ class Budget:
     attempts: int = 1
     tokens: int | None = None
     micro_usd: int | None = None
+
+
+class Amount(NamedTuple):
+    """A sum of work: tool calls of agents, seconds, tokens, millionths of a dollar."""
+
+    actions: int = 0
+    wall_s: float = 0.0
+    tokens: int = 0
+    micro_usd: int = 0
+
+    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
+        return Amount(
+            self.actions + other.actions,
+            self.wall_s + other.wall_s,
+            self.tokens + other.tokens,
+            self.micro_usd + other.micro_usd,
+        )
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(
+            self.actions - other.actions,
+            self.wall_s - other.wall_s,
+            self.tokens - other.tokens,
+            self.micro_usd - other.micro_usd,
+        )
 
 
 # What is spent: the word of the protocol, and the field of budgets, amounts and usages.
@@ -128,6 +153,16 @@ class Phase:
     context: str = "body"
     node_budgets: dict[str, Budget] = field(default_factory=dict)
 
+    @cached_property
+    def spends(self) -> tuple[str, ...]:
+        """The fields of a budget that its work uses up: a ``function`` calls no agent."""
+        return tuple(one for one in UNITS.values() if not (self.function and one in OF_AGENTS))
+
+    @cached_property
+    def reservation(self) -> Amount:
+        """What an attempt at it sets aside: its declared budget, 0 where it declares none."""
+        return Amount(**{one: getattr(self.budget, one) or 0 for one in self.spends})
+
 
 @dataclass(frozen=True)
 class OnReject:
@@ -226,6 +261,25 @@ class Plan:
         """Phases and gates by id, in document order."""
         steps: list[Phase | Gate] = [*self.phases, *self.gates]
         return {step.id: step for step in sorted(steps, key=lambda step: step.line)}
+
+    @cached_property
+    def limits(self) -> tuple[tuple[str, float], ...]:
+        """The fields of the run's budget that have a limit, with it."""
+        found = ((one, getattr(self.budget, one)) for one in UNITS.values())
+        return tuple((one, limit) for one, limit in found if limit is not None)
+
+    def cutting(self, item: str) -> tuple[Phase, ...]:
+        """The joins that do not wait for all branches of ``item``: they cut off the others."""
+        return self._cutting.get(item, ())
+
+    @cached_property
+    def _cutting(self) -> dict[str, tuple[Phase, ...]]:
+        found: dict[str, tuple[Phase, ...]] = {}
+        for phase in self.phases:
+            item = self.phase(phase.join.of).branch if phase.join else None
+            if item and phase.join and phase.join.wait == ANY:
+                found[item] = (*found.get(item, ()), phase)
+        return found
 
     @cached_property
     def heads(self) -> tuple[Phase, ...]:

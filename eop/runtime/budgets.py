@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eop.protocol.model import OF_AGENTS, UNITS, shown
-from eop.runtime.state import Amount
+from eop.protocol.model import OF_AGENTS, UNITS, Amount, shown
 
 if TYPE_CHECKING:
     from eop.protocol.model import Phase, Plan
     from eop.runtime.node import Usage
     from eop.runtime.state import State
 
-_FIELDS = tuple(UNITS.values())
-
-
-def spent_by(phase: Phase) -> tuple[str, ...]:
-    """The fields of a budget that work of ``phase`` uses up: a ``function`` calls no agent."""
-    return tuple(one for one in _FIELDS if not (phase.function and one in OF_AGENTS))
-
-
-def reservation(phase: Phase) -> Amount:
-    """What an attempt of ``phase`` sets aside: its declared budget, 0 where it declares none."""
-    return Amount(**{one: getattr(phase.budget, one) or 0 for one in spent_by(phase)})
+# Counted for every phase, limited or not.
+_ALWAYS = ("actions", "wall_s")
 
 
 def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:
@@ -32,11 +22,12 @@ def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:
     amount of its own is let in only while something is left. A ``function`` calls no agent, so
     spent actions do not stop it.
     """
-    need = reservation(phase)
-    used = state.spent + state.reserved
-    for one in spent_by(phase):
-        limit, taken, wanted = getattr(plan.budget, one), getattr(used, one), getattr(need, one)
-        if limit is not None and (taken + wanted > limit or taken >= limit):
+    for one, limit in plan.limits:
+        if one not in phase.spends:
+            continue
+        taken = getattr(state.spent, one) + getattr(state.reserved, one)
+        wanted = getattr(phase.reservation, one)
+        if taken + wanted > limit or taken >= limit:
             left = shown(one, max(0, limit - taken))
             return (
                 f"the run's budget of {shown(one, limit)} {_word(one)} has {left} left, "
@@ -54,8 +45,12 @@ def settle(reserve: Amount, usage: Usage | None) -> Amount:
     """What an attempt cost: its usage, and its reservation wherever the usage is unknown."""
     if usage is None:
         return reserve
-    known = {one: getattr(usage, one) for one in _FIELDS}
-    return Amount(**{k: getattr(reserve, k) if v is None else v for k, v in known.items()})
+    return Amount(
+        reserve.actions if usage.actions is None else usage.actions,
+        usage.wall_s,
+        reserve.tokens if usage.tokens is None else usage.tokens,
+        reserve.micro_usd if usage.micro_usd is None else usage.micro_usd,
+    )
 
 
 def unmetered(plan: Plan, phase: Phase, usage: Usage | None) -> bool:
@@ -63,11 +58,12 @@ def unmetered(plan: Plan, phase: Phase, usage: Usage | None) -> bool:
 
     That is: its usage is unknown, and there was no reservation for it.
     """
-    return any(
-        getattr(phase.budget, one) is None and (usage is None or getattr(usage, one) is None)
-        for one in spent_by(phase)
-        if one in ("actions", "wall_s") or getattr(plan.budget, one) is not None
-    )
+    for one in phase.spends:
+        asked = one in _ALWAYS or getattr(plan.budget, one) is not None
+        known = usage is not None and getattr(usage, one) is not None
+        if asked and not known and getattr(phase.budget, one) is None:
+            return True
+    return False
 
 
 def overrun(phase: Phase, usage: Usage) -> str | None:
@@ -86,7 +82,6 @@ def overdrawn(plan: Plan, state: State) -> list[str]:
     """Each unit of which the run has spent more than its budget, as one readable line."""
     return [
         f"spent {shown(one, spent)} {_word(one)}, the run's budget is {shown(one, limit)}"
-        for one in _FIELDS
-        if (limit := getattr(plan.budget, one)) is not None
-        and (spent := getattr(state.spent, one)) > limit
+        for one, limit in plan.limits
+        if (spent := getattr(state.spent, one)) > limit
     ]

@@ -39,7 +39,7 @@ def read(
 def mismatch(plan: Plan, phase: Phase, facts: Mapping[str, Any]) -> str | None:
     """In which way ``facts`` are not those that a completed ``phase`` owes."""
     expected = plan.owed(phase.id)
-    if set(facts) != set(expected):
+    if facts.keys() != expected.keys():
         return f"its facts must be {', '.join(expected) or 'none'}"
     wrong = [term for term, kind in expected.items() if not is_of(facts[term], kind)]
     return f"its fact '{wrong[0]}' is not of type {expected[wrong[0]]}" if wrong else None

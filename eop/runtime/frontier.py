@@ -137,7 +137,7 @@ def waits_for(plan: Plan, state: State, instance: Instance) -> str | None:
                     return f"gate {needed.key} is closed"
             elif not has_left(state, needed):
                 return f"{needed.key} has not left yet"
-            elif goes_back(plan, state, needed):
+            elif required.back and goes_back(plan, state, needed):
                 return f"{needed.key} sends the run back first"
     return None
 
@@ -183,14 +183,14 @@ def is_approved(state: State, gate: Instance) -> bool:
 
 def has_left(state: State, instance: Instance) -> bool:
     """Whether a node has its last outcome, whatever it is."""
-    node = state.node(instance)
+    node = state.nodes.get(instance.key)
     return node is not None and node.final
 
 
 def _passed(plan: Plan, state: State, instance: Instance) -> bool:
     """Whether others may go on after a phase that has left."""
-    node = state.node(instance)
-    return plan.phase(instance.step).optional or (node is not None and node.completed)
+    node = state.nodes.get(instance.key)
+    return (node is not None and node.completed) or plan.phase(instance.step).optional
 
 
 def _excused(state: State, instance: Instance) -> bool:
@@ -228,8 +228,7 @@ def _off_path(plan: Plan, state: State, instance: Instance, phase: Phase) -> Ver
     """
     if cut_off(plan, state, instance):
         return Verdict("skip", CUT_OFF)
-    path = _branch_path(plan, state, instance)
-    lost = [node for node in path if not _passed(plan, state, node)]
+    lost = _lost(plan, state, instance)
     if not lost:
         fits = "completed" in phase.on_branch
         return None if fits else Verdict("skip", "its branch did not fail")
@@ -242,14 +241,14 @@ def _off_path(plan: Plan, state: State, instance: Instance, phase: Phase) -> Ver
     return Verdict("skip", reason, excused=not failed)
 
 
-def _branch_path(plan: Plan, state: State, instance: Instance) -> list[Instance]:
-    """Every node of the same branch that ``instance`` builds on, directly or not."""
-    path = [
-        needed
-        for step in plan.branch_path(instance.step)
-        for needed in resolve(plan, state, instance, step)
-    ]
-    return sorted(path, key=lambda node: node.key)
+def _lost(plan: Plan, state: State, instance: Instance) -> list[Instance]:
+    """The nodes of its branch that ``instance`` comes after and that others cannot go on from."""
+    lost = []
+    for step in plan.branch_path(instance.step):
+        before = state.current(step, instance.iteration, instance.branch)
+        if not _passed(plan, state, before):
+            lost.append(before)
+    return sorted(lost, key=lambda node: node.key) if lost else lost
 
 
 def frontier(plan: Plan, state: State) -> Frontier:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eop.protocol.model import ANY
-
 if TYPE_CHECKING:
     from eop.protocol.model import Phase, Plan
     from eop.runtime.node import Branch, Instance
@@ -75,10 +73,9 @@ def cut_off(plan: Plan, state: State, instance: Instance) -> bool:
     item = plan.phase(instance.step).branch
     if item is None:
         return False
-    for phase in plan.phases:
-        join = phase.join
-        if join and join.wait == ANY and plan.phase(join.of).branch == item:
-            done = completed_branches(plan, state, phase, instance.iteration)
-            if len(done) >= join.at_least and instance.branch not in done:
-                return True
+    for phase in plan.cutting(item):
+        assert phase.join is not None
+        done = completed_branches(plan, state, phase, instance.iteration)
+        if len(done) >= phase.join.at_least and instance.branch not in done:
+            return True
     return False

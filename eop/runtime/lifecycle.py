@@ -74,7 +74,7 @@ def enter(trace: Trace, plan: Plan, instance: Instance) -> Entered:
         raise _not_now(plan, state, instance, verdict.reason)
     artifacts.check(trace.root, _inputs(plan, state, instance))
     attempt = (state.nodes[instance.key].attempt if instance.key in state.nodes else 0) + 1
-    reserve = _said(asdict(budgets.reservation(plan.phase(instance.step))), nothing=0)
+    reserve = _said(plan.phase(instance.step).reservation._asdict(), nothing=0)
     state = trace.append(
         "node_entered", {"node": instance.key, "attempt": attempt, "reserve": reserve}
     )

@@ -13,38 +13,36 @@ D = TypeVar("D")
 
 
 class Ordered(Mapping[K, V]):
-    """Keys in the order in which they were first set. ``set`` and look-ups cost O(log n)."""
+    """Keys in the order in which they were first set. ``set`` and look-ups cost O(log n).
 
-    __slots__ = ("_entries",)
+    ``get`` is that of the map inside: it is asked several times for every event of a trace.
+    """
 
-    def __init__(self, entries: Map[K, tuple[int, V]] | None = None) -> None:
-        self._entries: Map[K, tuple[int, V]] = Map() if entries is None else entries
+    __slots__ = ("_places", "_values", "get")
+
+    def __init__(self, values: Map[K, V] | None = None, places: Map[K, int] | None = None) -> None:
+        self._values: Map[K, V] = Map() if values is None else values
+        self._places: Map[K, int] = Map() if places is None else places
+        self.get = self._values.get  # type: ignore[method-assign]
 
     def set(self, key: K, value: V) -> Ordered[K, V]:
         """The same map with ``key`` at ``value``; a known key keeps its place."""
-        known = self._entries.get(key)
-        place = len(self._entries) if known is None else known[0]
-        return Ordered(self._entries.set(key, (place, value)))
+        places = self._places
+        if key not in places:
+            places = places.set(key, len(places))
+        return Ordered(self._values.set(key, value), places)
 
     def __getitem__(self, key: K) -> V:
-        return self._entries[key][1]
-
-    def get(self, key: K, default: D | None = None) -> V | D | None:  # type: ignore[override]
-        """The value at ``key``, or ``default``."""
-        entry = self._entries.get(key)
-        return default if entry is None else entry[1]
+        return self._values[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._entries
+        return key in self._values
 
     def __iter__(self) -> Iterator[K]:
-        return iter(sorted(self._entries, key=self._place))
+        return iter(sorted(self._places, key=self._places.__getitem__))
 
     def __len__(self) -> int:
-        return len(self._entries)
-
-    def _place(self, key: K) -> int:
-        return self._entries[key][0]
+        return len(self._values)
 
     def __repr__(self) -> str:
         return f"Ordered({dict(self)!r})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from eop.core.errors import EopError, ExitCode
 from eop.protocol.expressions import is_of
-from eop.protocol.model import Gate, Phase, Plan
+from eop.protocol.model import Amount, Gate, Phase, Plan
 from eop.runtime import budgets, facts
 from eop.runtime.decisions import goes_back
 from eop.runtime.due import asked, ending, moot, opens, sender, turn, unready
@@ -22,7 +22,6 @@ from eop.runtime.state import (
     CANCELLED,
     OPEN,
     PAUSED,
-    Amount,
     GateState,
     Halt,
     NodeState,
@@ -34,6 +33,8 @@ from eop.runtime.state import (
 RETRIED = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
 
 _Data = Mapping[str, Any]
+# The fields of the state that an event changes, with their new values.
+_Changes = dict[str, Any]
 
 
 class Refused(EopError):  # noqa: N818 - it is an answer of the state machine, not a fault of it
@@ -49,15 +50,16 @@ def reduce(plan: Plan, state: State | None, event: Event) -> State:
     if event.problems:
         raise Refused(f"event {event.seq} ({event.type}): {'; '.join(event.problems)}")
     if state is None:
-        after = _start(plan, event)
-    else:
-        _check_chain(state, event)
-        if event.type == "run_started":
-            raise Refused("the run has started already")
-        if state.ended and event.type not in ("node_left", "node_abandoned"):
-            raise Refused(f"the run has ended: {state.ended}")
-        after = _STEPS[event.type](plan, state, event.data)
-    return evolve(after, seq=event.seq, head=event.digest)
+        return _start(plan, event)
+    _check_chain(state, event)
+    if event.type == "run_started":
+        raise Refused("the run has started already")
+    if state.ended and event.type not in ("node_left", "node_abandoned"):
+        raise Refused(f"the run has ended: {state.ended}")
+    changes = _STEPS[event.type](plan, state, event.data)
+    changes["seq"] = event.seq
+    changes["head"] = event.digest
+    return evolve(state, changes)
 
 
 def _start(plan: Plan, event: Event) -> State:
@@ -77,7 +79,8 @@ def _start(plan: Plan, event: Event) -> State:
     if wrong:
         raise Refused(f"not the variables of the plan, or not of its types: {', '.join(wrong)}")
     heads = (data["run"], data["plan"], data["config"], data["snapshot"])
-    return State(*heads, 0, GENESIS, signers=data.get("signers"), variables=dict(variables))
+    signers = data.get("signers")
+    return State(*heads, event.seq, event.digest, signers=signers, variables=dict(variables))
 
 
 def _check_chain(state: State, event: Event) -> None:
@@ -97,11 +100,7 @@ def _parse(key: str) -> Instance:
     return instance
 
 
-def _with_node(state: State, key: str, node: NodeState, **changes: Any) -> State:
-    return evolve(state, nodes=state.nodes.set(key, node), **changes)
-
-
-def _entered(plan: Plan, state: State, data: _Data) -> State:
+def _entered(plan: Plan, state: State, data: _Data) -> _Changes:
     instance = _parse(data["node"])
     verdict = enabled(plan, state, instance)
     if verdict.kind != "run":
@@ -109,11 +108,12 @@ def _entered(plan: Plan, state: State, data: _Data) -> State:
     before = state.node(instance) or NodeState(OPEN, 0)
     if data["attempt"] != before.attempt + 1:
         raise Refused(f"{instance.key} is due for attempt {before.attempt + 1}")
-    reserve = budgets.reservation(plan.phase(instance.step))
+    reserve = plan.phase(instance.step).reservation
     if Amount(**data["reserve"]) != reserve:
         raise Refused(f"{instance.key} must reserve {reserve}")
     node = NodeState(OPEN, data["attempt"], failures=before.failures, reserve=reserve)
-    return _with_node(state, instance.key, node, reserved=state.reserved + reserve)
+    nodes = state.nodes.set(instance.key, node)
+    return {"nodes": nodes, "reserved": state.reserved + reserve}
 
 
 def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]:
@@ -125,7 +125,7 @@ def _open_node(plan: Plan, state: State, data: _Data) -> tuple[Phase, NodeState]
 
 def _settled(
     plan: Plan, state: State, phase: Phase, node: NodeState, usage: Usage | None
-) -> dict[str, Amount | int]:
+) -> _Changes:
     return {
         "reserved": state.reserved - node.reserve,
         "spent": state.spent + budgets.settle(node.reserve, usage),
@@ -133,7 +133,7 @@ def _settled(
     }
 
 
-def _left(plan: Plan, state: State, data: _Data) -> State:
+def _left(plan: Plan, state: State, data: _Data) -> _Changes:
     phase, node = _open_node(plan, state, data)
     outcome, usage = Outcome(data["outcome"]), Usage(**data["usage"])
     artifacts = tuple(Artifact(**artifact) for artifact in data["artifacts"])
@@ -156,7 +156,8 @@ def _left(plan: Plan, state: State, data: _Data) -> State:
         reason=data["reason"],
         facts=dict(data["facts"]),
     )
-    return _with_node(state, data["node"], after, **_settled(plan, state, phase, node, usage))
+    nodes = state.nodes.set(data["node"], after)
+    return {"nodes": nodes, **_settled(plan, state, phase, node, usage)}
 
 
 def retried(phase: Phase) -> frozenset[Outcome]:
@@ -178,30 +179,31 @@ def _check_completed(phase: Phase, key: str, artifacts: tuple[Artifact, ...], us
         raise Refused(f"{key} cannot be completed: {over}")
 
 
-def _abandoned(plan: Plan, state: State, data: _Data) -> State:
+def _abandoned(plan: Plan, state: State, data: _Data) -> _Changes:
     phase, node = _open_node(plan, state, data)
-    after = replace(node, status=ABANDONED, reason=data["reason"], usage=None)
-    return _with_node(state, data["node"], after, **_settled(plan, state, phase, node, None))
+    after = node._replace(status=ABANDONED, reason=data["reason"], usage=None)
+    nodes = state.nodes.set(data["node"], after)
+    return {"nodes": nodes, **_settled(plan, state, phase, node, None)}
 
 
-def _skipped(plan: Plan, state: State, data: _Data) -> State:
+def _skipped(plan: Plan, state: State, data: _Data) -> _Changes:
     instance = _parse(data["node"])
     verdict = enabled(plan, state, instance)
     outcomes = {"skip": Outcome.SKIPPED, "budget": Outcome.BUDGET_EXHAUSTED}
     if verdict.kind not in outcomes:
         raise Refused(f"{instance.key} may not be skipped: {verdict.reason or verdict.kind}")
     before = state.node(instance) or NodeState(OPEN, 0)
-    node = replace(
-        before,
+    node = before._replace(
         status=outcomes[verdict.kind],
         final=True,
         reason=data["reason"],
         excused=verdict.excused,
+        usage=before.usage or Usage(),
     )
-    return _with_node(state, instance.key, replace(node, usage=before.usage or Usage()))
+    return {"nodes": state.nodes.set(instance.key, node)}
 
 
-def _branches(plan: Plan, state: State, data: _Data) -> State:
+def _branches(plan: Plan, state: State, data: _Data) -> _Changes:
     phase = opens(plan, state)
     if phase is None or phase.fan_out is None or data["iteration"] != state.iteration:
         raise Refused("no fan-out may open its branches now")
@@ -217,7 +219,7 @@ def _branches(plan: Plan, state: State, data: _Data) -> State:
     if sorted(names) != branch_names(len(names)):
         raise Refused(f"branches are named p01, p02, ..., not {', '.join(names)}")
     opened = {name: data["branches"][name] for name in sorted(names)}
-    return evolve(state, branches={**state.branches, (state.iteration, item): opened})
+    return {"branches": {**state.branches, (state.iteration, item): opened}}
 
 
 def branch_names(count: int) -> list[str]:
@@ -225,7 +227,7 @@ def branch_names(count: int) -> list[str]:
     return [f"p{number:02d}" for number in range(1, count + 1)]
 
 
-def _requested(plan: Plan, state: State, data: _Data) -> State:
+def _requested(plan: Plan, state: State, data: _Data) -> _Changes:
     gate = _current_gate(plan, state, data["gate"])
     if state.gate(gate) is not None:
         raise Refused(f"gate {gate.key} was requested already")
@@ -244,13 +246,13 @@ def _current_gate(plan: Plan, state: State, key: str) -> Instance:
     return gate
 
 
-def _decide(plan: Plan, state: State, gate: Instance, data: _Data, after: GateState) -> State:
+def _decide(plan: Plan, state: State, gate: Instance, data: _Data, after: GateState) -> _Changes:
     if data["digest"] != asked(plan, state, gate):
         raise Refused(f"gate {gate.key} shows other content than {data['digest']}")
-    return evolve(state, gates=state.gates.set(gate.key, after))
+    return {"gates": state.gates.set(gate.key, after)}
 
 
-def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instance, State]:
+def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instance, _Changes]:
     gate = _current_gate(plan, state, data["gate"])
     known = state.gate(gate)
     if known is None or known.status != "requested":
@@ -265,24 +267,24 @@ def _answer(plan: Plan, state: State, data: _Data, status: str) -> tuple[Instanc
     return gate, _decide(plan, state, gate, data, answer)
 
 
-def _approved(plan: Plan, state: State, data: _Data) -> State:
+def _approved(plan: Plan, state: State, data: _Data) -> _Changes:
     return _answer(plan, state, data, APPROVED)[1]
 
 
-def _rejected(plan: Plan, state: State, data: _Data) -> State:
-    gate, after = _answer(plan, state, data, REJECTED)
+def _rejected(plan: Plan, state: State, data: _Data) -> _Changes:
+    gate, answered = _answer(plan, state, data, REJECTED)
     rule = plan.gate(gate.step).on_reject
     rejections = sum(
         known.status == REJECTED
-        for key, known in after.gates.items()
+        for key, known in answered["gates"].items()
         if (one := Instance.parse(key)).step == gate.step and one.iteration == gate.iteration
     )
     if rule.goto is None or rejections > rule.max:
-        return after
-    return _rework(plan, after, gate, rule.goto, data["reason"])
+        return answered
+    return {**answered, **_rework(plan, state, gate, rule.goto, data["reason"])}
 
 
-def _rework(plan: Plan, state: State, origin: Instance, goto: str, reason: str) -> State:
+def _rework(plan: Plan, state: State, origin: Instance, goto: str, reason: str) -> _Changes:
     """A new revision of ``goto`` and of everything below it in this iteration."""
     below = plan.descendants(goto)
     at = origin.iteration
@@ -296,20 +298,20 @@ def _rework(plan: Plan, state: State, origin: Instance, goto: str, reason: str) 
         if head.fan_out and plan.producer(head.fan_out.artifact).id in below:
             branches.pop((at, head.fan_out.item), None)
     feedback = {**state.feedback, (at, goto): reason}
-    return evolve(state, revisions=revisions, branches=branches, feedback=feedback)
+    return {"revisions": revisions, "branches": branches, "feedback": feedback}
 
 
-def _gate_skipped(plan: Plan, state: State, data: _Data) -> State:
+def _gate_skipped(plan: Plan, state: State, data: _Data) -> _Changes:
     gate = _current_gate(plan, state, data["gate"])
     if state.gate(gate) is not None:
         raise Refused(f"gate {gate.key} was requested already")
     if not moot(plan, state, gate):
         raise Refused(f"gate {gate.key} may not be skipped")
     skipped = GateState(SKIPPED, "", reason=data["reason"])
-    return evolve(state, gates={**state.gates, gate.key: skipped})
+    return {"gates": state.gates.set(gate.key, skipped)}
 
 
-def _sent_back(plan: Plan, state: State, data: _Data) -> State:
+def _sent_back(plan: Plan, state: State, data: _Data) -> _Changes:
     instance = sender(plan, state)
     if instance is None or instance.key != data["node"]:
         raise Refused(f"{data['node']} does not send the run back")
@@ -318,34 +320,34 @@ def _sent_back(plan: Plan, state: State, data: _Data) -> State:
     assert reason is not None
     at = (instance.iteration, instance.step)
     counted = {**state.sent_back, at: state.sent_back.get(at, 0) + 1}
-    return _rework(plan, evolve(state, sent_back=counted), instance, back.to, reason)
+    return {"sent_back": counted, **_rework(plan, state, instance, back.to, reason)}
 
 
-def _continued(plan: Plan, state: State, data: _Data) -> State:
+def _continued(plan: Plan, state: State, data: _Data) -> _Changes:
     if not turn(plan, state) or data["iteration"] != state.iteration + 1:
         raise Refused(f"iteration {data['iteration']} may not begin")
-    return evolve(state, iteration=data["iteration"])
+    return {"iteration": data["iteration"]}
 
 
-def _paused(plan: Plan, state: State, data: _Data) -> State:
+def _paused(plan: Plan, state: State, data: _Data) -> _Changes:
     if state.halt:
         raise Refused(str(state.halt))
-    return evolve(state, halt=Halt(PAUSED, data["by"], data["reason"]))
+    return {"halt": Halt(PAUSED, data["by"], data["reason"])}
 
 
-def _resumed(plan: Plan, state: State, data: _Data) -> State:
+def _resumed(plan: Plan, state: State, data: _Data) -> _Changes:
     if state.halt is None or state.halt.status != PAUSED:
         raise Refused(str(state.halt or "the run is not paused"))
-    return evolve(state, halt=None)
+    return {"halt": None}
 
 
-def _cancelled(plan: Plan, state: State, data: _Data) -> State:
+def _cancelled(plan: Plan, state: State, data: _Data) -> _Changes:
     if state.halt and state.halt.status == CANCELLED:
         raise Refused(str(state.halt))
-    return evolve(state, halt=Halt(CANCELLED, data["by"], data["reason"]))
+    return {"halt": Halt(CANCELLED, data["by"], data["reason"])}
 
 
-def _plan_changed(plan: Plan, state: State, data: _Data) -> State:
+def _plan_changed(plan: Plan, state: State, data: _Data) -> _Changes:
     """The state under the plan that comes: open questions are withdrawn, for they name the old one.
 
     That the history fits the new plan is for the trace to judge, which holds the history.
@@ -358,17 +360,17 @@ def _plan_changed(plan: Plan, state: State, data: _Data) -> State:
     for key, gate in state.gates.items():
         if gate.status in (APPROVED, REJECTED):
             decided = decided.set(key, gate)
-    return evolve(state, plan=data["to"], gates=decided)
+    return {"plan": data["to"], "gates": decided}
 
 
-def _ended(plan: Plan, state: State, data: _Data) -> State:
+def _ended(plan: Plan, state: State, data: _Data) -> _Changes:
     reason = ending(plan, state)
     if reason != data["reason"]:
         raise Refused(f"the run cannot end as {data['reason']}: it is {reason or 'not over'}")
-    return evolve(state, ended=reason)
+    return {"ended": reason}
 
 
-_STEPS: dict[str, Callable[[Plan, State, _Data], State]] = {
+_STEPS: dict[str, Callable[[Plan, State, _Data], _Changes]] = {
     "node_entered": _entered,
     "node_left": _left,
     "node_abandoned": _abandoned,

@@ -13,7 +13,7 @@ import pytest
 from small_project import RUN, die_at, drive, in_a_process, of_run, small_project
 
 from eop.core.errors import ExitCode
-from eop.runtime.state import Amount
+from eop.protocol.model import Amount
 from eop.runtime.trace import Trace
 from eop.runtime.verify import verify
 

@@ -201,6 +201,22 @@ def test_a_gate_with_nothing_to_ask_is_skipped(tmp_path: Path) -> None:
     assert run.advance().ended == "completed"
 
 
+def test_after_a_skipped_gate_the_next_one_is_asked(tmp_path: Path) -> None:
+    asks = (
+        Gate("ask", 25, ("act",), ("act_text",), OnReject()),
+        Gate("look", 35, ("tell",), ("tell_text",), OnReject()),
+    )
+    act = agent("act", 20, needs=("judge",), when=WHEN, optional=True)
+    run = Run(tmp_path, chain(judge(), act, agent("tell", 30, needs=("act",)), gates=asks))
+    run.do("it01_judge", text=says(go=False))
+    skip(run, "it01_act")
+    run.advance()
+    run.do("it01_tell")
+    assert [view.instance.step for view in run.advance().waiting] == ["look"]
+    assert list(run.trace.state().gates) == ["it01_ask", "it01_look"]
+    assert run.touch().ended == "completed"
+
+
 def branches(root: Path, *, on_branch: tuple[str, ...], least: int, **more: object) -> Run:
     """The research plan with a guard on train, which reads what implement says of its branch."""
     plan = research(facts={"report.fit": "boolean"}, **more)

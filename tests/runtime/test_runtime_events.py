@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,3 +166,34 @@ def test_text_that_looks_like_the_end_of_an_event_is_text(events: tuple[Event, .
         event = Event(1, "node_abandoned", data, "0" * 64, "t", text)
         assert decode(encode(event)) == event
         assert decode(encode(event)).digest == event.digest == replace(event).digest
+
+
+@given(wall_s=st.floats(0, 1e18))
+def test_a_float_comes_back_however_it_is_written(wall_s: float) -> None:
+    usage = {"actions": None, "wall_s": wall_s}
+    data = {"node": "it01_a", "attempt": 1, "outcome": "failed", "reason": "", "artifacts": []}
+    event = Event(2, "node_left", {**data, "facts": {}, "usage": usage}, "0" * 64, "t", "h")
+    assert decode(encode(event)) == event
+
+
+def test_json_that_is_not_canonical_is_refused_though_it_has_its_digest(
+    events: tuple[Event, ...],
+) -> None:
+    """Or an event would have two forms, and packing it would change its bytes."""
+    fields = canonical_json(events[1].to_json())
+    for loose in (
+        fields.replace(b'"attempt":1', b'"attempt": 1'),
+        fields.replace(b'"attempt":1', b'"attempt":2,"attempt":1'),
+        fields.replace(b'"attempt":1', b'"attempt":1e0'),
+    ):
+        assert loose != fields
+        own = b',"digest":"%b"' % sha256(loose).hexdigest().encode()
+        at = loose.rindex(b',"host":')
+        with pytest.raises(ValueError, match=r"not canonical|'attempt' may not be"):
+            decode(loose[:at] + own + loose[at:])
+
+
+def test_what_is_no_event_at_all_says_so() -> None:
+    for content in (b"", b"{}", b"[1]", b'{"host":1}', b"\xff", b'x,"host":"'):
+        with pytest.raises(ValueError, match=r".+"):
+            decode(content)

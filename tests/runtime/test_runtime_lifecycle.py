@@ -10,11 +10,10 @@ import pytest
 from research_run import Run, research
 
 from eop.core.errors import EopError
-from eop.protocol.model import Budget, Plan
+from eop.protocol.model import Amount, Budget, Plan
 from eop.runtime.lifecycle import Entered, abandon, is_final, leave, outcome, perform
 from eop.runtime.node import Instance, NodeResult, Outcome, Usage
 from eop.runtime.reduce import Refused
-from eop.runtime.state import Amount
 
 if TYPE_CHECKING:
     from pathlib import Path

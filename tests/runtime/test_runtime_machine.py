@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from decided_plans import decided, facts_of
@@ -13,7 +13,6 @@ from hypothesis.stateful import initialize, invariant, rule
 from random_plans import plans
 
 from eop.protocol.model import ANY, UNITS, Phase, Plan
-from eop.runtime.budgets import reservation
 from eop.runtime.due import asked, due, opens
 from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled, frontier
@@ -72,8 +71,7 @@ class Histories(Halting):
         return [gate for gate in gates if self.state.is_current(gate)]
 
     def reserve(self, name: str) -> dict[str, float]:
-        amount = reservation(self.plan.phase(name))
-        return asdict(amount)
+        return self.plan.phase(name).reservation._asdict()
 
     @rule(move=st.sampled_from(MOVES), data=st.data())
     def move(self, move: str, data: st.DataObject) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 from research_run import Run, research
 
-from eop.protocol.model import Budget, Loop, Plan
+from eop.protocol.model import Amount, Budget, Loop, Plan
 from eop.runtime.due import due
 from eop.runtime.reduce import Refused
-from eop.runtime.state import OPEN, Amount
+from eop.runtime.state import OPEN
 from eop.runtime.trace import Trace, finished
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _attempt(trace: Trace, step: str) -> dict[str, object]:
 
 
 def _amount(actions: int, wall_s: float) -> dict[str, float]:
-    return {**dict.fromkeys(vars(Amount()), 0), "actions": actions, "wall_s": wall_s}
+    return {**dict.fromkeys(Amount._fields, 0), "actions": actions, "wall_s": wall_s}
 
 
 def watch(directory: Path) -> None:
