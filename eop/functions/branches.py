@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from eop.core.files import read_json
 from eop.functions.artifacts import Artifacts
 from eop.runtime.joins import cut_off
 from eop.runtime.node import Branch, Outcome
@@ -24,11 +25,11 @@ CUT_OFF = "cut_off"
 class BranchEnd:
     """The end of a branch, from the trace.
 
-    ``outcome`` is ``completed`` or that of the first step that did not complete; a step that was
-    only skipped says nothing while another says why. Where none does, because the join had
-    enough without it, it is ``cut_off``. ``metrics`` is the file of its ``metrics``
-    document, ``None`` when it was never judged. ``steps`` holds every step that was entered or
-    skipped.
+    ``outcome`` is ``rejected_by_preflight``, ``completed``, or that of the first step that did not
+    complete; a step that was only skipped says nothing while another says why. Where none does,
+    because the join had enough without it, it is ``cut_off``. ``metrics`` is the file of its
+    ``metrics`` document, ``None`` when it was never judged. ``steps`` holds every step that was
+    entered or skipped.
     """
 
     outcome: str
@@ -56,13 +57,30 @@ def branch_end(project: Project, state: State, iteration: int, branch: Branch) -
         # A branch is judged by its work, not by whoever wrote about it afterwards.
         if "failed" not in phase.on_branch and not (node.completed or phase.optional):
             lost.append((phase, node))
-    outcome, reason = _cause(lost)
+    outcome, reason = _rejection(project, state, iteration, branch) or _cause(lost)
     if outcome == Outcome.SKIPPED and _cut_off(project.plan, state, iteration, branch, lost):
         outcome = CUT_OFF
     metrics = Artifacts(project, state).of_function("evaluate", iteration, branch)
     if outcome == Outcome.COMPLETED and metrics is None:
         outcome, reason = str(Outcome.FAILED), "it was never judged"
     return BranchEnd(outcome, reason, metrics if outcome == Outcome.COMPLETED else None, steps)
+
+
+def _rejection(
+    project: Project, state: State, iteration: int, branch: Branch
+) -> tuple[str, str] | None:
+    """The end of a branch whose preflight came to a report that does not pass."""
+    path = Artifacts(project, state).of_function("preflight", iteration, branch)
+    report = read_json(path) if path else None
+    if report is None or report["passed"]:
+        return None
+    return REJECTED, f"preflight: {failures(report)}"
+
+
+def failures(report: dict[str, Any]) -> str:
+    """What a preflight report objects to, in one line."""
+    bad = [item for item in report["invariants"] if item["status"] != "passed"]
+    return "; ".join(f"{item['id']} ({item['title']}): {item['detail']}" for item in bad)
 
 
 def _cause(lost: list[tuple[Phase, NodeState]]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.canonical import digest, file_digest, tree_digest
 from eop.core.files import read_json, write_json
 from eop.functions.artifacts import EXPERIMENT_FILE
+from eop.functions.branches import failures
 from eop.functions.measure import judge_seeds, refit_seeds, train_seeds
 from eop.functions.recipes import start
 from eop.functions.recommender import CandidateError
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def preflight(context: Context) -> Path:
-    """Check the patched tree before it costs a training; ``CandidateError`` when it fails."""
-    result = _examine(context, context.recommender(), context.experiment())
+    """Check the patched tree before it costs a training; the report, whatever it says.
+
+    What follows from it is for the protocol's guards; that nothing is trained without a report
+    that passes is checked before a run begins.
+    """
     report = context.work / "preflight.json"
-    write_json(report, result)
-    if not result["passed"]:
-        raise CandidateError(failures(result), report=report)
+    write_json(report, _examine(context, context.recommender(), context.experiment()))
     return report
 
 
@@ -71,14 +73,14 @@ def _examine(context: Context, recommender: Recommender, experiment: Path) -> di
     return report
 
 
-def failures(result: dict[str, Any]) -> str:
-    """What a preflight report objects to, in one line."""
-    bad = [item for item in result["invariants"] if item["status"] != "passed"]
-    return "; ".join(f"{item['id']} ({item['title']}): {item['detail']}" for item in bad)
-
-
 def train(context: Context) -> Path:
-    """Train the branch's tree once per seed."""
+    """Train the branch's tree once per seed; ``CandidateError`` when it has not passed preflight.
+
+    The protocol's guard keeps such a branch from coming here.
+    """
+    checked = read_json(context.produced("preflight"))
+    if not checked["passed"]:
+        raise CandidateError(f"preflight has not passed: {failures(checked)}")
     checkpoint = train_seeds(
         context.root,
         context.recommender(),

@@ -137,6 +137,13 @@ def names(expression: Expression) -> Iterator[Name]:
         yield from names(expression.right)
 
 
+def demands(expression: Expression, term: str) -> bool:
+    """Whether an expression is true only where the boolean ``term`` is."""
+    if isinstance(expression, Binary) and expression.operator == "and":
+        return demands(expression.left, term) or demands(expression.right, term)
+    return isinstance(expression, Name) and expression.term == term
+
+
 def evaluate(expression: Expression, values: Mapping[str, Value]) -> Value | Unknown:
     """The value of a well-typed expression; ``values`` holds what is known, by term.
 

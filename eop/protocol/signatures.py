@@ -31,6 +31,7 @@ class Signature:
     """A function's contract.
 
     ``arguments`` are the typed keys of ``with``; ``after`` are functions that must run before it;
+    ``guard`` is a field of what those leave without which it must not run;
     ``change`` says that it works on a patch or on a composed experiment config; ``join`` that it
     works on joined branches; ``items`` that it works in a branch, opened by an item of what the
     function of that name leaves; ``branch`` that it works in a branch of any kind; ``leaves``
@@ -40,6 +41,7 @@ class Signature:
     leaves: tuple[Output, ...]
     arguments: Mapping[str, Field] = field(default_factory=dict)
     after: tuple[str, ...] = ()
+    guard: str | None = None
     change: bool = False
     join: bool = False
     branch: bool = False
@@ -68,6 +70,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             (Output("checkpoint", "checkpoint.json", "checkpoint"),),
             {"seeds": _SEEDS},
             after=("preflight",),
+            guard="preflight.passed",
         ),
         "evaluate": Signature((Output("metrics", "metrics.json", "metrics"),), after=("train",)),
         "refit": Signature(

@@ -48,11 +48,12 @@ _INSIDE: dict[str, dict[str, Any]] = {
         "needs": ("preflight",),
         "function": "train",
         "arguments": {"seeds": (1, 2)},
+        "when": "preflight.passed",
     },
     "evaluate": {"needs": ("train",), "function": "evaluate"},
     "analyze": {
         "needs": ("evaluate",),
-        "on_branch": ("completed", "failed"),
+        "on_branch": ("completed", "failed", "skipped"),
         "pattern": "linear",
         "nodes": {"worker": "scripted"},
         "outputs": (Output("analysis", "analysis.md"),),
@@ -118,6 +119,7 @@ def plan_of(*, in_branch: tuple[str, ...] = _IN_BRANCH, at_least: int = 0, turns
         ),
         gates=(),
         loop=Loop("again", 70, ("publish",), "propose", turns),
+        facts={"preflight.passed": "boolean"},
     )
 
 

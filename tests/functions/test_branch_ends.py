@@ -10,6 +10,8 @@ from function_runs import PATCH, plan_of, small
 
 from eop.core.errors import EopError
 from eop.functions.branches import REJECTED, branch_end
+from eop.functions.candidate import train
+from eop.functions.recommender import CandidateError
 from eop.functions.results import candidates, references
 from eop.protocol.model import ANY, Join
 from eop.runtime.node import Branch, Outcome
@@ -68,9 +70,37 @@ def test_the_first_step_that_did_not_complete_tells(tmp_path: Path, outcome: Out
 def test_rejected_by_preflight_is_an_end_of_its_own(tmp_path: Path) -> None:
     run = begun(tmp_path)
     run.play("it01_p01_implement", {"patch": PATCH, "experiment": "a: 1\n"})
-    run.play("it01_p01_preflight", outcome=Outcome.FAILED, reason="I5")
+    run.play("it01_p01_preflight", outcome=Outcome.FAILED, reason="it does not start")
     run.skip("it01_p01_train", "it01_p01_evaluate")
-    assert end(run) == (REJECTED, "preflight: I5", False)
+    assert end(run) == (REJECTED, "preflight: it does not start", False)
+
+
+def test_a_report_that_does_not_pass_keeps_its_branch_from_being_trained(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    run.play("it01_p01_implement", {"patch": PATCH, "experiment": "a: 1\n"})
+    leak = {"id": "I5", "title": "one score", "status": "failed", "detail": "two"}
+    run.play("it01_p01_preflight", {"preflight": {"passed": False, "invariants": [leak]}})
+    run.skip("it01_p01_train", "it01_p01_evaluate")
+    assert run.state.nodes["it01_p01_train"].reason == "its guard is false: preflight.passed"
+    assert end(run) == (REJECTED, "preflight: I5 (one score): two", False)
+    run.play("it01_p01_analyze", {"analysis": "It leaks."})
+    run.lose("p02")
+    run.play("it01_promote", {"decision": _DECISION})
+    row, _ = candidates(run.context("it01_publish"))
+    assert (row.outcome, row.not_reproducible, row.metrics) == (REJECTED, None, None)
+    assert row.preflight == {"passed": False, "invariants": [leak]}
+
+
+def test_no_guard_is_needed_for_what_has_not_passed_not_to_be_trained(tmp_path: Path) -> None:
+    plan = plan_of()
+    phases = tuple(replace(p, when=None) for p in plan.phases)
+    run = small(tmp_path, plan=replace(plan, phases=phases))
+    run.to_branches()
+    run.play("it01_p01_implement", {"patch": PATCH, "experiment": "a: 1\n"})
+    run.play("it01_p01_preflight", {"preflight": {"passed": False, "invariants": []}})
+    assert run.run.enter("it01_p01_train").kind == "run"
+    with pytest.raises(CandidateError, match="has not passed"):
+        train(run.context("it01_p01_train"))
 
 
 def test_a_preflight_that_took_too_long_rejects_nothing(tmp_path: Path) -> None:
@@ -87,7 +117,7 @@ def test_who_writes_about_a_branch_does_not_change_its_end(tmp_path: Path) -> No
     run.play("it01_p02_implement", {"patch": PATCH, "experiment": "a: 1\n"})
     lost = run.run.folder / "it01/p01/analyze/artifacts/analysis.md"
     assert lost.is_file()
-    run.play("it01_p02_preflight", outcome=Outcome.FAILED, reason="I5")
+    run.play("it01_p02_preflight", {"preflight": {"passed": False, "invariants": []}})
     run.skip("it01_p02_train", "it01_p02_evaluate")
     run.play("it01_p02_analyze", outcome=Outcome.FAILED, reason="no words")
     assert end(run, "p02")[0] == REJECTED

@@ -12,7 +12,8 @@ from function_runs import small
 from eop.core.errors import EopError
 from eop.core.files import write_json, write_text
 from eop.functions import standalone
-from eop.functions.candidate import check_tree, failures
+from eop.functions.branches import failures
+from eop.functions.candidate import check_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,6 +22,8 @@ RECIPES = {
     "tuned": "# Go on with a third of the learning rate. It may settle\n# better.\n"
     "train: {learning_rate: 0.0015}\n",
     "typo": "# A setting that nobody knows.\nmodel: {dimm: 8}\n",
+    "unsafe": "# Targets are told by their genres.\n"
+    "interventions: {side_features: {genre: 0.5, control: {leak: true}}}\n",
 }
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("recipes")]
 
@@ -103,6 +105,34 @@ def test_a_recipe_that_the_model_refuses_is_a_row_too(measured: Project) -> None
     )
     assert "dimm" in row["reason"]
     assert row["test_reads"] == 0
+
+
+def test_a_recipe_that_does_not_pass_preflight_is_a_row_and_no_training(measured: Project) -> None:
+    row = entry(measured, "it01-p03")
+    assert (row["outcome"], row["validation"], row["not_reproducible"]) == (
+        "rejected_by_preflight",
+        None,
+        None,
+    )
+    assert "I5" in row["evidence"]["preflight"]["failed"]
+    assert "I5 (" in row["reason"]
+    branch = measured.root / "runs" / RUN / "it01/p03"
+    outcomes = {
+        step: json.loads((branch / step / "outcome.json").read_text())
+        for step in ("preflight", "train", "refit")
+    }
+    assert outcomes["preflight"]["outcome"] == "completed"
+    assert outcomes["train"]["reason"] == "its guard is false: preflight.passed"
+    assert outcomes["refit"]["outcome"] == "skipped"
+    assert not (branch / "train/work").exists()
+    rows = json.loads(measured.eop("leaderboard", "--json").stdout)["rows"]
+    assert {row["entry"]: row["outcome"] for row in rows} == {
+        f"{RUN}-base": "completed",
+        f"{RUN}-popularity": "completed",
+        f"{RUN}-it01-p01": "completed",
+        f"{RUN}-it01-p02": "rejected_by_preflight",
+        f"{RUN}-it01-p03": "rejected_by_preflight",
+    }
 
 
 @pytest.mark.parametrize("name", ["base", "it01-p01"])

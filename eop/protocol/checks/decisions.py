@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
+from eop.protocol.expression_parser import parse
 from eop.protocol.expression_types import INTEGER, Fault, Type, decides
 from eop.protocol.expressions import (
     BRANCHES,
@@ -14,9 +15,12 @@ from eop.protocol.expressions import (
     PROMOTED_FACTS,
     Name,
     Place,
+    demands,
+    fields_of,
 )
 from eop.protocol.schema_fields import FieldError, field_type
 from eop.protocol.schemas import Schemas
+from eop.protocol.signatures import FUNCTIONS
 from eop.protocol.written import parsed
 
 if TYPE_CHECKING:
@@ -36,7 +40,9 @@ def check_decisions(draft: Draft, graph: Graph, report: Report, root: Path) -> d
         name, branch = phase.value.id, phase.value.branch
         above = graph.ancestors(name)
         moment = _Moment(f"'{name}'", above, branch, doubtful=name in graph.doubtful)
-        reader.check(phase.node.values.get("when"), moment)
+        sound = reader.check(phase.node.values.get("when"), moment)
+        if sound and not moment.doubtful:
+            _guarded(phase, above, draft, report)
         goto = phase.node.values.get("goto")
         own = _Moment(f"'{name}'", above | {name}, branch, doubtful=name in graph.doubtful)
         reader.check(getattr(goto, "values", {}).get("when"), own)
@@ -51,6 +57,23 @@ def check_decisions(draft: Draft, graph: Graph, report: Report, root: Path) -> d
             hint = "keep one: until: x is while: not x"
             report.error("EOP414", message, loop.node.key("until"), hint)
     return dict(sorted(reader.facts.items()))
+
+
+def _guarded(phase: Placed[Phase], above: frozenset[str], draft: Draft, report: Report) -> None:
+    """A function that must not run on what a check has found wanting runs behind a guard."""
+    guard = FUNCTIONS[phase.value.function].guard if phase.value.function else None
+    if guard is None:
+        return
+    artifact, when = fields_of(guard)[0], phase.value.when
+    left = any(
+        o.name == artifact for p in draft.phases if p.value.id in above for o in p.value.outputs
+    )
+    if not left or (when is not None and demands(parse(when), guard)):
+        return
+    message = f"'{phase.value.id}' would run where '{guard}' is false"
+    span = phase.node.at("function") if when is None else phase.node.at("when")
+    hint = f"write when: {guard}" if when is None else f"write when: {guard} and ({when})"
+    report.error("EOP416", message, span, hint)
 
 
 @dataclass(frozen=True)
@@ -79,15 +102,17 @@ class _Reader:
             for output in phase.value.outputs:
                 self._producers.setdefault(output.name, (phase, output))
 
-    def check(self, node: Node | None, moment: _Moment) -> None:
-        """Report the faults of the expression at ``node``, if there is one that can be read."""
+    def check(self, node: Node | None, moment: _Moment) -> bool:
+        """Report the faults of the expression at ``node``; whether it is sound, or not there."""
         found = None if node is None else parsed(node, self._report)
         if found is None:
-            return
+            return node is None
         written, tree = found
-        for fault in decides(tree, lambda name: self._type(name, moment, written.span(name.place))):
+        faults = decides(tree, lambda name: self._type(name, moment, written.span(name.place)))
+        for fault in faults:
             place = written.span(fault.place)
             self._report.error(fault.code, fault.message, place, fault.hint)
+        return not faults
 
     def _type(self, name: Name, moment: _Moment, span: Span) -> Type | Fault | None:
         artifact, *fields = name.path.split(".")
