@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eop.agents.events import Event
+    from eop.agents.jail import Level
 
 
 class Mode(StrEnum):
@@ -128,7 +129,7 @@ class Request:
     ``endpoint`` overrides the product's own.
     ``editable`` are the only globs that may change; everything else is protected. ``hidden``
     paths must stay unreadable even if a readable folder contains them. ``key`` is the same for
-    every attempt at the same work.
+    every attempt at the same work. ``jail`` is what confines it, known when it is invoked.
     """
 
     turn: Turn
@@ -146,6 +147,7 @@ class Request:
     hidden: tuple[Path, ...] = ()
     endpoint: Endpoint | None = None
     key: str = ""
+    jail: Level | None = None
 
     @property
     def answer(self) -> Expected | None:

@@ -65,6 +65,7 @@ def invoke(product: Product, request: Request, jail: Jail) -> Result:
     attempt's folder. When the caller dies, so does the product.
     """
     space = Workspace(request.directory)
+    request = replace(request, jail=jail.level())
     write_json(space.request, request.to_json())
     try:
         facts = product.probe()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,8 @@ _BWRAP = (
     "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc",
     "--unshare-uts", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 )  # fmt: skip
+# A root without capabilities is nobody's root: Codex's own sandbox, for one, then fails to start.
+_NOT_ROOT = ("--uid", "1000", "--gid", "1000")
 
 
 class Level(StrEnum):
@@ -141,6 +144,8 @@ def _bwrap(
     argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path], *, network: bool
 ) -> list[str]:
     options = [*_BWRAP, *([] if network else ["--unshare-net"])]
+    if os.geteuid() == 0:
+        options += _NOT_ROOT
     for path in _devices():
         options += ["--dev-bind", str(path), str(path)]
     for flag, paths in (("--ro-bind", read), ("--bind", write)):

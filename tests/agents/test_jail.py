@@ -231,6 +231,15 @@ def test_two_candidates_cannot_talk(tmp_path: Path) -> None:
     assert said == {"first": "shared", "second": "none"}
 
 
+@pytest.mark.skipif(detect() is not Level.BWRAP, reason="this machine has no bubblewrap")
+def test_a_product_may_make_a_sandbox_of_its_own_inside(tmp_path: Path) -> None:
+    """Codex starts bubblewrap for every command; as a root without capabilities it may not."""
+    inner = ["bwrap", "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"]
+    argv = Jail(Level.BWRAP).wrap(inner)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_other_programs_command_lines_are_their_own(tmp_path: Path) -> None:
     program = tmp_path / "look.py"
     program.write_text(

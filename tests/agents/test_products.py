@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eop.agents.contract import Endpoint, Expected, Limits, Mode, Prior, Request, Turn
+from eop.agents.jail import Level
 from eop.agents.products import REAL
 from eop.agents.products.program import Settings, read_settings
 from eop.core.errors import EopError
@@ -158,6 +159,21 @@ def test_codex_is_held_by_its_sandbox(tmp_path: Path, binary: Path) -> None:
     argv = command("codex", binary, asked).argv
     assert following(argv, "-s") == "read-only"
     assert json.loads(Path(following(argv, "--output-schema")).read_text()) == SCHEMA
+
+
+def test_codex_leaves_it_to_a_jail_in_which_its_sandbox_cannot_start(
+    tmp_path: Path, binary: Path
+) -> None:
+    for level, sandbox in ((Level.LANDLOCK, "danger-full-access"), (None, "workspace-write")):
+        argv = command("codex", binary, request(tmp_path, jail=level)).argv
+        assert following(argv, "-s") == sandbox
+
+
+def test_a_program_that_needs_a_home_tells_its_version(tmp_path: Path) -> None:
+    path = tmp_path / "agent"
+    path.write_text('#!/bin/sh\nmkdir "$HOME/.agent" && echo 1.2.3\n')
+    path.chmod(0o700)
+    assert REAL["opencode"](Settings(str(path), "m")).probe().version == "1.2.3"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from eop.agents.contract import Command, Mode, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, objects, text
+from eop.agents.jail import Level
 from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_lines, tail
 from eop.agents.workspace import Workspace
@@ -110,6 +111,9 @@ def _inline_table(values: dict[str, Any]) -> str:
 
 
 def _sandbox(request: Request, space: Workspace) -> list[str]:
+    if request.jail is Level.LANDLOCK:
+        # Its sandbox mounts, which nothing under Landlock may: there the jail alone holds it.
+        return ["-s", "danger-full-access"]
     if request.mode is Mode.READ_ONLY and (request.answer or not request.outputs):
         return ["-s", "read-only"]
     root = "sandbox_workspace_write"
