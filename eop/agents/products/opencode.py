@@ -90,6 +90,8 @@ class OpenCode(RealProduct):
                     "*": "deny", f"{space.inputs}/**": "allow", f"{space.outputs}/**": "allow",
                 },
             },
+            # A call to the model of which its stream says nothing: no usage, no step.
+            "agent": {"title": {"disable": True}},
             "snapshot": False,
             "share": "disabled",
         }  # fmt: skip

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eop.agents.contract import Endpoint, Mode, ProductFacts
@@ -137,14 +138,16 @@ def together(request: Request, product: str, needed: str, because: str) -> None:
 def _version(path: Path, argv: tuple[str, ...], changed_ns: int) -> str:
     """The version that the program tells; empty when it tells none."""
     del changed_ns
-    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.devnull}
-    try:
-        done = subprocess.run(
-            [str(path), *argv], env=env, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors="replace", timeout=_PROBE_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    # A HOME that is there: opencode makes folders in it before it tells its version.
+    with TemporaryDirectory() as home:
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home}
+        try:
+            done = subprocess.run(
+                [str(path), *argv], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", timeout=_PROBE_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
     match = _VERSION.search(done.stdout)
     return match[0] if match else ""
 
