@@ -1,10 +1,10 @@
-# setup · demo · data · test · lint · bench · event-schema · block-schema · error-pages
+# setup · demo · data · test · test-products · lint · bench · event-schema · block-schema · error-pages
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test lint bench event-schema block-schema error-pages clean-demo
+.PHONY: setup demo data test test-products lint bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 
@@ -33,6 +33,10 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# Claude Code, Codex and others as they are, against a model that plays a script: minutes, no key
+test-products: setup
+	@tests/products/run.sh $(BIN)/python
 
 # make bench ARGS="--peer rectools"
 bench: setup

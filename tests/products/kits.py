@@ -1,0 +1,118 @@
+"""The real products: where their programs are and how a model speaks to their tools."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scripted_model import Call, Say, Tokens
+
+from eop.agents.products import REAL
+from eop.agents.products.program import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eop.agents.contract import Product
+
+ROOT = Path(__file__).parents[2]
+MODEL = "scripted-model"
+_MODULES = Path(os.environ.get("RANKEVOLVE_PRODUCTS", ROOT / ".products")) / "node_modules"
+_CODEX = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl"
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A product as installed.
+
+    ``put`` is the call of its tools that gives a file its text, ``run`` that of a command line.
+
+    ``api`` is what its base URL has after the server's address. ``answers`` says by which tool it
+    answers in a form; without one its last text is the answer.
+    """
+
+    name: str
+    program: str
+    version: str
+    api: str
+    put: Callable[[Path, str], Call]
+    run: Callable[[str], Call]
+    answers: str | None = None
+    needs: str | None = None
+
+    @property
+    def binary(self) -> Path:
+        """The program's file."""
+        return _MODULES / self.program
+
+    @property
+    def package_dirs(self) -> tuple[Path, ...]:
+        """What it reads besides its program."""
+        return (_MODULES / self.needs,) if self.needs else ()
+
+    def product(self) -> Product:
+        """The product, pinned; its endpoint comes with each request."""
+        return REAL[self.name](
+            Settings(str(self.binary), MODEL, self.version, package_dirs=self.package_dirs)
+        )
+
+    def answer(self, value: Any, text: str, tokens: Tokens) -> Say:
+        """The model's last word when an answer of a certain form is asked for."""
+        if self.answers is None:
+            return Say(text, tokens=tokens)
+        return Say(calls=(Call(self.answers, value),), tokens=tokens)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _heredoc(path: Path, text: str) -> str:
+    return f"cat > '{path}' <<'END_OF_FILE'\n{text}END_OF_FILE"
+
+
+def _exec(line: str) -> Call:
+    return Call("exec_command", {"cmd": line})
+
+
+def _shell(line: str) -> Call:
+    return Call("run_shell_command", {"command": line, "is_background": False})
+
+
+CLAUDE = Kit(
+    "claude-code",
+    "@anthropic-ai/claude-code-linux-x64/claude",
+    "2.1.332",
+    "",
+    lambda path, text: Call("Write", {"file_path": str(path), "content": text}),
+    lambda line: Call("Bash", {"command": line, "description": "Run it"}),
+    answers="StructuredOutput",
+)
+CODEX = Kit(
+    "codex",
+    f"{_CODEX}/bin/codex",
+    "0.171.0",
+    "/v1",
+    lambda path, text: _exec(_heredoc(path, text)),
+    _exec,
+    needs=_CODEX,
+)
+OPENCODE = Kit(
+    "opencode",
+    "opencode-linux-x64/bin/opencode",
+    "1.18.33",
+    "/v1",
+    lambda path, text: Call("write", {"filePath": str(path), "content": text}),
+    lambda line: Call("bash", {"command": line, "description": "Run it"}),
+)
+QWEN = Kit(
+    "qwen-code",
+    "@qwen-code/qwen-code/cli.js",
+    "0.15.10",
+    "/v1",
+    lambda path, text: _shell(_heredoc(path, text)),
+    _shell,
+    needs="@qwen-code/qwen-code",
+)
+KITS = (CLAUDE, CODEX, OPENCODE, QWEN)
