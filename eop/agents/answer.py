@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from eop.agents.forms import unpack
 from eop.core.files import write_text
 
 if TYPE_CHECKING:
@@ -21,21 +22,26 @@ def leave(path: Path, expected: Expected, final: Event) -> None:
     """
     if path.is_symlink() or path.exists():
         return
-    value = answer(final, structured=expected.schema is not None)
+    value = answer(final, expected.schema)
     if value is not None:
         write_text(path, value)
 
 
-def answer(final: Event, *, structured: bool) -> str | None:
+def answer(final: Event, schema: dict[str, Any] | None) -> str | None:
     """The answer as the text of a file, ``None`` when there is none.
 
-    A structured answer is the one that the product made with its schema tool, else its text,
+    An answer to a schema is the one that the product made with its schema tool, else its text,
     which then must be JSON, in a fence or not.
     """
-    said: Any = final.data.get("structured") if structured else None
-    if said is not None:
-        return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
     text = str(final.data.get("text") or "").strip()
-    if structured and text.startswith("```") and text.endswith("```"):
-        text = text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    return text + "\n" if text else None
+    if schema is None:
+        return text + "\n" if text else None
+    said: Any = final.data.get("structured")
+    if said is None:
+        if text.startswith("```") and text.endswith("```"):
+            text = text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            return text + "\n" if text else None
+    return json.dumps(unpack(said, schema), indent=2, ensure_ascii=False) + "\n"

@@ -22,20 +22,22 @@ ROLLOUT = Path(__file__).parents[1] / "fixtures/agents/codex/0.171.0/review_sche
 
 
 @pytest.mark.parametrize(
-    ("data", "structured", "expected"),
+    ("data", "schema", "expected"),
     [
-        ({"text": "A plan.\n"}, False, "A plan.\n"),
-        ({"text": "", "structured": {"a": 1}}, True, '{\n  "a": 1\n}\n'),
-        ({"text": '```json\n{"a": 1}\n```'}, True, '{"a": 1}\n'),
-        ({"text": "```\nx\n```"}, False, "```\nx\n```\n"),
-        ({"text": None}, False, None),
-        ({}, True, None),
+        ({"text": "A plan.\n"}, None, "A plan.\n"),
+        ({"text": "", "structured": {"a": 1}}, OBJECT.schema, '{\n  "a": 1\n}\n'),
+        ({"text": '```json\n{"a": 1}\n```'}, OBJECT.schema, '{\n  "a": 1\n}\n'),
+        ({"text": "Looks good."}, OBJECT.schema, "Looks good.\n"),
+        ({"text": "```\nx\n```"}, None, "```\nx\n```\n"),
+        ({"text": '{"answer": [1]}'}, {"type": "array"}, "[\n  1\n]\n"),
+        ({"text": None}, None, None),
+        ({}, OBJECT.schema, None),
     ],
 )
 def test_the_answer_as_a_file(
-    data: dict[str, object], structured: bool, expected: str | None
+    data: dict[str, object], schema: dict[str, object] | None, expected: str | None
 ) -> None:
-    assert answer(Event("final", data), structured=structured) == expected
+    assert answer(Event("final", data), schema) == expected
 
 
 def test_a_file_that_was_left_is_kept(tmp_path: Path) -> None:

@@ -24,7 +24,12 @@ from eop.protocol.products import PRODUCTS, TOOLS, UNDENIABLE
 if TYPE_CHECKING:
     from eop.agents.contract import Command
 
-SCHEMA = {"type": "object", "required": ["verdict"]}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["verdict"],
+    "properties": {"verdict": {"type": "string"}},
+}
 REVIEW = (Expected("review", "review.json", SCHEMA),)
 TOKEN = "tok-12345"
 CONFIG_SCHEMA = Path(__file__).parents[2] / "config/schemas/config.schema.yaml"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scripted_model import Call, Say, Tokens
+from scripted_model import Call, Say, fit
 
 from eop.agents.products import REAL
 from eop.agents.products.program import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from scripted_model import Asked
 
     from eop.agents.contract import Product
 
@@ -58,11 +61,16 @@ class Kit:
             Settings(str(self.binary), MODEL, self.version, package_dirs=self.package_dirs)
         )
 
-    def answer(self, value: Any, text: str, tokens: Tokens) -> Say:
-        """The model's last word when an answer of a certain form is asked for."""
-        if self.answers is None:
-            return Say(text, tokens=tokens)
-        return Say(calls=(Call(self.answers, value),), tokens=tokens)
+    def answer(self, value: Any) -> Callable[[Asked], Say]:
+        """The model's answer in the form that it is asked for; as its text where that is how."""
+
+        def say(asked: Asked) -> Say:
+            formed = value if asked.schema is None else fit(value, asked.schema)
+            if self.answers is None:
+                return Say(json.dumps(formed))
+            return Say(calls=(Call(self.answers, formed),))
+
+        return say
 
     def __str__(self) -> str:
         return self.name

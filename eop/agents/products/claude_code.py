@@ -10,6 +10,7 @@ from eop.agents.contract import Command, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import Failure, classify
 from eop.agents.fields import add, count, mapping, money, text
+from eop.agents.forms import form
 from eop.agents.products import claude_stream
 from eop.agents.products.program import RealProduct
 from eop.agents.workspace import Workspace
@@ -65,7 +66,7 @@ class ClaudeCode(RealProduct):
         if self.settings.effort:
             argv += ["--effort", self.settings.effort]
         if request.answer and request.answer.schema:
-            argv += ["--json-schema", json.dumps(request.answer.schema)]
+            argv += ["--json-schema", json.dumps(form(request.answer.schema))]
         # Last, because it takes every argument up to the next option.
         argv += ["--allowedTools", *allowed]
         env = {

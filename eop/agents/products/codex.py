@@ -15,6 +15,7 @@ from eop.agents.contract import Command, Mode, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, objects, text
+from eop.agents.forms import strict_form
 from eop.agents.jail import Level
 from eop.agents.products.program import RealProduct, together
 from eop.agents.stream import json_lines, tail
@@ -125,10 +126,12 @@ def _sandbox(request: Request, space: Workspace) -> list[str]:
 
 
 def _schema(request: Request, space: Workspace) -> list[str]:
-    if request.answer is None or request.answer.schema is None:
+    schema = request.answer.schema if request.answer else None
+    asked = strict_form(schema) if schema is not None else None
+    if asked is None:
         return []
     path = space.home / "answer.schema.json"
-    path.write_text(json.dumps(request.answer.schema))
+    path.write_text(json.dumps(asked))
     return ["--output-schema", str(path)]
 
 

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from scripted_model.script import Say, Tokens
 
 NAME, PATH = "messages", "/v1/messages"
+# By this tool Claude Code lets the model answer in a form.
+ANSWER = "StructuredOutput"
 
 
 def read(body: dict[str, Any]) -> Asked:
     """The request in the script's terms; ``ValueError`` for what the real service refuses."""
-    for place, tool in enumerate(body.get("tools") or []):
+    tools = body.get("tools") or []
+    for place, tool in enumerate(tools):
         if "input_schema" in tool and tool["input_schema"].get("type") != "object":
             raise ValueError(f"tools.{place}.custom.input_schema.type: Input should be 'object'")
     spoken = body["messages"]
@@ -36,8 +39,9 @@ def read(body: dict[str, Any]) -> Asked:
         model=body["model"],
         text="\n".join([said(body.get("system")), *map(said, heard)]),
         turn=len(asking),
-        tools=tuple(tool["name"] for tool in body.get("tools") or []),
+        tools=tuple(tool["name"] for tool in tools),
         told=tuple(said(block.get("content")) for block in results),
+        schema=next((t["input_schema"] for t in tools if t["name"] == ANSWER), None),
         stream=bool(body.get("stream")),
     )
 
