@@ -108,7 +108,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Turn:
-    """Where in a run a node stands: all that a product may know of the run besides its task."""
+    """Where in a run a node stands: all that a product may know of the run besides its task.
+
+    ``round`` counts the turns of a review, ``part`` is the id of a worker's part of the work.
+    """
 
     run: str
     node: str
@@ -118,6 +121,7 @@ class Turn:
     round: int = 1
     attempt: int = 1
     proposal: str | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True)

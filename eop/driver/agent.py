@@ -112,7 +112,7 @@ def _branch_facts(context: Context) -> Path:
 
 def products(project: Project) -> Mapping[str, Product]:
     """The products that the protocol's nodes name, ready to start; ``EopError`` if one is not."""
-    named = {name for phase in project.plan.phases for name in phase.nodes.values()}
+    named = {name for phase in project.plan.phases for _, name in phase.cast}
     found: dict[str, Product] = {
         name: REAL[name](read_settings(name, project.config.agents.get(name)))
         for name in sorted(named & REAL.keys())
@@ -144,9 +144,7 @@ def actions_so_far(project: Project) -> dict[str, int | None]:
     seen: dict[str, int | None] = {}
     for key in Trace(project.trace_dir, project.plan).state().active:
         at = Instance.parse(key)
-        phase = project.plan.phase(at.step)
-        roles = {role: ready[name] for role, name in phase.nodes.items()}
-        usage = spent_so_far(project.run_dir / at.directory / "work", roles)
+        usage = spent_so_far(project.run_dir / at.directory / "work", ready)
         if usage is not None:
             seen[key] = usage.actions
     return seen

@@ -15,7 +15,6 @@ from eop.core.files import read_json, write_json
 from eop.runtime.node import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from eop.agents.contract import Product
@@ -46,29 +45,15 @@ class Committed:
     facts: dict[str, Any]
 
 
-def total(parts: Iterable[Usage]) -> Usage:
-    """The sum; what one part does not know, the sum does not know either."""
-    listed = list(parts)
-    return Usage(
-        _sum(part.actions for part in listed),
-        sum(part.wall_s for part in listed),
-        _sum(part.tokens for part in listed),
-        _sum(part.micro_usd for part in listed),
-    )
+def begin(directory: Path, identity: str, product: str) -> None:
+    """Mark a fresh attempt folder with what the attempt is of, and who makes it."""
+    write_json(directory / _ATTEMPT, {"identity": identity, "product": product})
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = 0
-    for count in counts:
-        if count is None:
-            return None
-        known += count
-    return known
-
-
-def begin(directory: Path, identity: str) -> None:
-    """Mark a fresh attempt folder with what the attempt is of."""
-    write_json(directory / _ATTEMPT, {"identity": identity})
+def product_of(folder: Path) -> str | None:
+    """The product at work below a node's folder; ``None`` before its first attempt."""
+    marks = sorted(folder.glob(f"a*/{_ATTEMPT}"))
+    return str(read_json(marks[0])["product"]) if marks else None
 
 
 def earlier(folder: Path, product: Product) -> list[Attempt]:

@@ -20,7 +20,7 @@ def deliver(nodes: Nodes, tree: str, left: Mapping[str, Path]) -> dict[str, Path
 
     A patch leads from the pinned snapshot to ``tree``, the experiment config left out, which is
     the output ``experiment``; the others are copies of what agents ``left``. What nobody left is
-    absent.
+    absent, and so is the patch of a tree in which nothing has changed.
     """
     artifacts = nodes.task.directory / "artifacts"
     artifacts.mkdir(parents=True, exist_ok=True)
@@ -28,6 +28,8 @@ def deliver(nodes: Nodes, tree: str, left: Mapping[str, Path]) -> dict[str, Path
     for output in nodes.task.phase.outputs:
         path = artifacts / output.file
         if output.patch:
+            if tree == nodes.base:
+                continue
             bare = patch.without(nodes.store, tree, EXPERIMENT)
             write_bytes(path, patch.diff(nodes.store, nodes.snapshot, bare))
         elif output.name == EXPERIMENT_OUTPUT:

@@ -11,7 +11,8 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json, write_json
 from eop.patterns import verdict
 from eop.patterns.deliver import deliver
-from eop.patterns.nodes import StoppedError, expected, schema_of
+from eop.patterns.nodes import Work, expected, schema_of
+from eop.patterns.outcomes import StoppedError
 from eop.patterns.verdict import Verdict
 from eop.protocol.model import Review
 from eop.runtime.node import NodeResult, Outcome
@@ -41,9 +42,7 @@ class Dual:
         """Implement, then go round by round. Raises ``StoppedError`` when a node cannot go on."""
         nodes = self.nodes
         outputs = expected(nodes.task, skip=[_REVIEW])
-        done = nodes.agent(
-            "implementer", self.tree, mode=Mode.WRITE, inputs=nodes.given(), outputs=outputs
-        )
+        done = nodes.agent(Work("implementer", self.tree, nodes.given(), outputs, Mode.WRITE))
         self.tree, self.left = done.tree, done.outputs
         ruling = self._rounds()
         if self.tree == nodes.base:
@@ -69,14 +68,8 @@ class Dual:
     def _review_round(self, number: int, *, last: bool) -> Verdict:
         nodes = self.nodes
         self.check = check = nodes.check(self.tree)
-        done = nodes.agent(
-            "reviewer",
-            self.tree,
-            mode=Mode.READ_ONLY,
-            inputs=self._material(),
-            outputs=[Expected(_REVIEW, verdict.REVIEW_FILE, self._schema())],
-            turn=number,
-        )
+        asked = Expected(_REVIEW, verdict.REVIEW_FILE, self._schema())
+        done = nodes.agent(Work("reviewer", self.tree, self._material(), [asked], turn=number))
         review = read_json(done.outputs[_REVIEW])
         self.findings = verdict.merge(self.findings, review["findings"])
         passed = check.facts["passed"] if check else None
@@ -98,13 +91,14 @@ class Dual:
 
     def _fix(self, number: int) -> str:
         done = self.nodes.agent(
-            "fixer",
-            self.tree,
-            mode=Mode.WRITE,
-            inputs=self._material(),
-            outputs=[],
-            turn=number,
-            may_change_nothing=True,
+            Work(
+                "fixer",
+                self.tree,
+                self._material(),
+                mode=Mode.WRITE,
+                turn=number,
+                may_change_nothing=True,
+            )
         )
         return done.tree
 

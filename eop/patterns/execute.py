@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.locks import LockHeldError, exclusive
+from eop.patterns.bta import Bta
 from eop.patterns.dual import Dual
 from eop.patterns.linear import Linear
-from eop.patterns.nodes import Nodes, StoppedError
+from eop.patterns.nodes import Nodes
+from eop.patterns.outcomes import StoppedError
 from eop.runtime.node import NodeResult, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from eop.patterns.task import Task
 
-_PATTERNS: dict[str, type[Linear] | type[Dual]] = {"linear": Linear, "dual": Dual}
+
+class _Pattern(Protocol):
+    """One run of a pattern; ``tree`` is what has come of the target so far."""
+
+    nodes: Nodes
+    tree: str
+
+    def run(self) -> NodeResult: ...
+
+    def artifacts(self, tree: str) -> dict[str, Path]: ...
+
+
+_PATTERNS: dict[str, Callable[[Nodes], _Pattern]] = {
+    "linear": Linear,
+    "dual": Dual,
+    "bta": Bta,
+}
 
 
 def run(task: Task) -> NodeResult:
@@ -50,8 +71,7 @@ def _run(task: Task) -> NodeResult:
     try:
         result = pattern.run()
     except StoppedError as stopped:
-        tree = stopped.tree or pattern.tree
-        evidence = pattern.artifacts(tree) if tree != pattern.nodes.base else {}
+        evidence = pattern.artifacts(stopped.tree or pattern.tree)
         return NodeResult(stopped.outcome, stopped.reason, evidence, pattern.nodes.usage)
     absent = [out.name for out in task.phase.outputs if out.name not in result.artifacts]
     if absent:

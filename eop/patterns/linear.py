@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from eop.agents.contract import Mode
 from eop.patterns.deliver import deliver
-from eop.patterns.nodes import StoppedError, expected
+from eop.patterns.nodes import Work, expected
+from eop.patterns.outcomes import StoppedError
 from eop.runtime.node import NodeResult, Outcome
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ class Linear:
         for role in phase.nodes:
             drafts = {f"draft_{name}": path for name, path in self.left.items()}
             done = nodes.agent(
-                role,
-                self.tree,
-                mode=mode,
-                inputs={**nodes.given(), **drafts},
-                outputs=outputs,
-                may_change_nothing=not change_due or self.tree != nodes.base,
+                Work(
+                    role,
+                    self.tree,
+                    {**nodes.given(), **drafts},
+                    outputs,
+                    mode,
+                    may_change_nothing=not change_due or self.tree != nodes.base,
+                )
             )
             self.tree, self.left = done.tree, done.outputs
         if change_due and self.tree == nodes.base:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import patch, workspace
@@ -14,46 +15,49 @@ from eop.core.canonical import digest, file_digest
 from eop.core.errors import EopError, Where
 from eop.core.files import read_json, write_bytes, write_json
 from eop.patterns import attempts
+from eop.patterns.ledger import Ledger, total
+from eop.patterns.outcomes import OUTCOMES, StoppedError
 from eop.patterns.prompt import compose
 from eop.patterns.task import EXPERIMENT_OUTPUT, Task
-from eop.protocol.model import UNITS
-from eop.runtime.node import Outcome, Usage
+from eop.patterns.together import together
+from eop.runtime.node import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from eop.agents.contract import Limits, Product
+    from eop.agents.contract import Product
     from eop.patterns.attempts import Attempt, Committed
-    from eop.protocol.model import Budget
-
-_OUTCOMES = {
-    Status.SETUP_ERROR: Outcome.BLOCKED,
-    Status.CANCELLED: Outcome.FAILED,
-    Status.TIMEOUT: Outcome.TIMED_OUT,
-    Status.POLICY_VIOLATION: Outcome.TAMPERED,
-    Status.BUDGET_EXHAUSTED: Outcome.BUDGET_EXHAUSTED,
-    Status.TRANSIENT_ERROR: Outcome.FAILED,
-    Status.AUTH_ERROR: Outcome.BLOCKED,
-    Status.QUOTA_EXHAUSTED: Outcome.BLOCKED,
-    Status.CONFIG_ERROR: Outcome.BLOCKED,
-    Status.REFUSED: Outcome.FAILED,
-    Status.CONTEXT_OVERFLOW: Outcome.FAILED,
-    Status.STUCK: Outcome.FAILED,
-    Status.INVALID_OUTPUT: Outcome.FAILED,
-    Status.BLOCKED: Outcome.BLOCKED,
-    Status.NO_CHANGE: Outcome.FAILED,
-}
+    from eop.patterns.ledger import Share
 
 
-class StoppedError(Exception):
-    """The pattern cannot go on; ``tree`` is what its agents had made, kept as evidence."""
+@dataclass(frozen=True)
+class Work:
+    """One node to be run: who does it, on which tree, with what, and what must come of it.
 
-    def __init__(self, outcome: Outcome, reason: str, tree: str | None = None) -> None:
-        super().__init__(reason)
-        self.outcome = outcome
-        self.reason = reason
-        self.tree = tree
+    ``turn`` is the round of a review loop. ``product`` plays the role where several take turns,
+    ``part`` is the id of a worker's part. A node that may change nothing is done without a change.
+    """
+
+    role: str
+    tree: str
+    inputs: Mapping[str, Path]
+    outputs: Sequence[Expected] = ()
+    mode: Mode = Mode.READ_ONLY
+    turn: int = 1
+    product: str | None = None
+    part: str | None = None
+    may_change_nothing: bool = False
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A work in its place: the node's folder, and its share of the budget among several at once."""
+
+    work: Work
+    folder: Path
+    product: Product
+    share: Share | None = None
 
 
 class Nodes:
@@ -68,13 +72,13 @@ class Nodes:
         self.store = patch.init_store(self.folder / "store.git")
         self.base = patch.commit_tree(self.store, task.base)
         self.snapshot = patch.commit_tree(self.store, task.snapshot)
-        self._spent: list[tuple[str, Usage]] = []
+        self.ledger = Ledger(task.phase, task.limits)
         self._index = 0
 
     @property
     def usage(self) -> Usage:
         """All that was spent so far, attempts that came to nothing included."""
-        return attempts.total(usage for _, usage in self._spent)
+        return self.ledger.usage
 
     def given(self) -> dict[str, Path]:
         """The task's inputs, with the branch's item as ``item`` (JSON)."""
@@ -91,56 +95,63 @@ class Nodes:
         write_bytes(path, content)
         return path
 
-    def agent(
-        self,
-        role: str,
-        tree: str,
-        *,
-        mode: Mode,
-        inputs: Mapping[str, Path],
-        outputs: Sequence[Expected],
-        turn: int = 1,
-        may_change_nothing: bool = False,
-    ) -> Committed:
-        """Run the product that plays ``role`` on ``tree``, with retries, to its commit.
+    def agent(self, work: Work) -> Committed:
+        """Run a node, with retries, to its commit.
 
-        ``turn`` is the round of a review loop. Raises ``StoppedError`` when no attempt succeeds.
+        Raises ``StoppedError`` when no attempt succeeds.
         """
-        folder = self._next_folder(role)
-        product = self._product(role)
-        request = self._request(role, tree, mode, inputs, outputs, turn, product, folder)
-        identity = self._identity(request, inputs)
-        done = attempts.committed(folder, identity)
+        return self._run(self._placed(work))
+
+    def together(
+        self, works: Sequence[Work], *, at_once: int, kept: int
+    ) -> list[Committed | StoppedError]:
+        """Run several nodes of one role, ``at_once`` at a time; how each ended, in their order.
+
+        Each has an equal share of what the budgets still allow; ``kept`` shares of the same size
+        are left to the nodes that follow.
+        """
+        nodes = [self._placed(work) for work in works]
+        names = [node.folder.name for node in nodes]
+        shares = self.ledger.shares(works[0].role, names, kept=kept)
+        placed = [replace(node, share=share) for node, share in zip(nodes, shares, strict=True)]
+        return together([partial(self._ended, node) for node in placed], at_once)
+
+    def _ended(self, node: _Node) -> Committed | StoppedError:
+        try:
+            return self._run(node)
+        except StoppedError as stopped:
+            return stopped
+
+    def _run(self, node: _Node) -> Committed:
+        work, role = node.work, node.work.role
+        request = self._request(node)
+        identity = self._identity(request, work.inputs)
+        done = attempts.committed(node.folder, identity)
         if done is not None:
-            self._spent.append((role, done.usage))
+            self.ledger.charge(role, done.usage, node.share)
             return done
-        accepted = {Status.OK, *([Status.NO_CHANGE] if may_change_nothing else [])}
-        tries = attempts.earlier(folder, product)
-        self._spent += [(role, attempt.usage) for attempt in tries]
-        attempt = self._until_accepted(tries, accepted, request, identity, inputs, folder)
+        tries = attempts.earlier(node.folder, node.product)
+        for one in tries:
+            self.ledger.charge(role, one.usage, node.share)
+        attempt = self._until_accepted(tries, node, request, identity)
         return attempts.commit(
-            folder,
+            node.folder,
             identity,
-            attempt.tree or tree,
+            attempt.tree or work.tree,
             dict(attempt.outputs),
-            attempts.total(one.usage for one in tries),
+            total(one.usage for one in tries),
             role=role,
-            product=product.name,
+            product=node.product.name,
             attempt=attempt.directory.name,
             status=str(attempt.status),
         )
 
     def _until_accepted(
-        self,
-        tries: list[Attempt],
-        accepted: set[Status],
-        request: Request,
-        identity: str,
-        inputs: Mapping[str, Path],
-        folder: Path,
+        self, tries: list[Attempt], node: _Node, request: Request, identity: str
     ) -> Attempt:
         """Add attempts to ``tries`` until one is accepted, none may follow, or all are spent."""
-        role = request.turn.role
+        role, work = node.work.role, node.work
+        accepted = {Status.OK, *([Status.NO_CHANGE] if work.may_change_nothing else [])}
         while True:
             judged = [a for a in tries if a.identity == identity and a.status is not None]
             last = judged[-1] if judged else None
@@ -148,19 +159,20 @@ class Nodes:
                 return last
             if last and last.status:
                 alike = sum(one.status is last.status for one in judged)
-                spent_all = len(judged) >= self._budget(role).attempts
+                spent_all = len(judged) >= self.ledger.attempts(role)
                 if spent_all or alike > RETRIES[last.status].most:
                     reason = f"{role}: {last.status}: {last.reason.detail}"
-                    raise StoppedError(_OUTCOMES[last.status], reason, last.tree)
+                    raise StoppedError(OUTCOMES[last.status], reason, last.tree)
                 time.sleep(wait_s(last.status, alike))
-            limits = self._remaining(role, last.tree if last else None)
+            limits = self.ledger.limits(role, node.share, last.tree if last else None)
             number = replace(request.turn, attempt=len(judged) + 1)
-            directory = attempts.next_directory(folder)
-            _, priors = workspace.create(directory, self.store, request.base, inputs, request.task)
-            attempts.begin(directory, identity)
-            product = self._product(role)
+            directory = attempts.next_directory(node.folder)
+            _, priors = workspace.create(
+                directory, self.store, request.base, work.inputs, request.task
+            )
+            attempts.begin(directory, identity, node.product.name)
             invoke(
-                product,
+                node.product,
                 replace(
                     request,
                     turn=number,
@@ -171,8 +183,8 @@ class Nodes:
                 ),
                 self.task.jail,
             )
-            tries.append(attempts.load(directory, product))
-            self._spent.append((role, tries[-1].usage))
+            tries.append(attempts.load(directory, node.product))
+            self.ledger.charge(role, tries[-1].usage, node.share)
 
     def check(self, tree: str) -> Committed | None:
         """Run the task's check on ``tree``; its report is the output ``check``, ``None`` without.
@@ -194,59 +206,51 @@ class Nodes:
             done = attempts.commit(
                 folder, identity, tree, {"check": report}, usage, passed=_passed(report)
             )
-        self._spent.append(("check", done.usage))
+        self.ledger.charge("check", done.usage)
         return done
 
     def _next_folder(self, role: str) -> Path:
         self._index += 1
         return self.folder / f"{self._index:02d}-{role}"
 
-    def _product(self, role: str) -> Product:
-        nodes = self.task.phase.nodes
-        return self.task.products[nodes.get(role) or nodes["implementer"]]
+    def _placed(self, work: Work) -> _Node:
+        """The node's folder is named by its place in the pattern, not by when it ends."""
+        name = work.product or self.task.phase.nodes[work.role]
+        return _Node(work, self._next_folder(work.role), self.task.products[name])
 
-    def _request(
-        self,
-        role: str,
-        tree: str,
-        mode: Mode,
-        inputs: Mapping[str, Path],
-        outputs: Sequence[Expected],
-        turn: int,
-        product: Product,
-        folder: Path,
-    ) -> Request:
-        task = self.task
-        tools = [t for t in task.phase.tools if mode is Mode.WRITE or t != "edit"]
-        editable = task.target.editable if mode is Mode.WRITE else ()
-        names = [f"{name}{path.suffix}" for name, path in sorted(inputs.items())]
+    def _request(self, node: _Node) -> Request:
+        task, work = self.task, node.work
+        tools = [t for t in task.phase.tools if work.mode is Mode.WRITE or t != "edit"]
+        editable = task.target.editable if work.mode is Mode.WRITE else ()
+        names = [f"{name}{path.suffix}" for name, path in sorted(work.inputs.items())]
         return Request(
             turn=Turn(
                 run=task.run,
                 node=task.node,
                 phase=task.phase.id,
-                role=role,
+                role=work.role,
                 iteration=task.iteration,
-                round=turn,
+                round=work.turn,
                 proposal=task.item.get("slug") if task.item else None,
+                part=work.part,
             ),
-            product=product.name,
+            product=node.product.name,
             task=compose(
                 task.prompt,
-                role=role,
-                mode=mode,
+                role=work.role,
+                mode=work.mode,
                 editable=editable,
                 inputs=names,
-                outputs=outputs,
+                outputs=work.outputs,
             ),
-            directory=folder,
+            directory=node.folder,
             store=self.store,
-            base=tree,
-            mode=mode,
+            base=work.tree,
+            mode=work.mode,
             editable=editable,
             capabilities=tuple(tools),
             limits=task.limits,
-            outputs=tuple(outputs),
+            outputs=tuple(work.outputs),
             hidden=task.hidden,
         )
 
@@ -262,39 +266,6 @@ class Nodes:
                 "inputs": {name: file_digest(path) for name, path in inputs.items()},
             }
         )
-
-    def _budget(self, role: str) -> Budget:
-        """What a role may spend in the phase: its own budget, else the phase's."""
-        phase = self.task.phase
-        return phase.node_budgets.get(role, phase.budget)
-
-    def _remaining(self, role: str, tree: str | None) -> Limits:
-        """What the budgets of phase and role still allow; unknown spending counts as all of it."""
-        limits = self.task.limits
-        own = attempts.total(usage for name, usage in self._spent if name == role)
-        for whose, budget, spent in (
-            ("the phase's", self.task.phase.budget, self.usage),
-            (f"{role}'s", self._budget(role), own),
-        ):
-            for unit in UNITS.values():
-                limit, used = getattr(budget, unit), getattr(spent, unit)
-                if limit is None:
-                    continue
-                left = 0 if used is None else limit - used
-                if left <= 0:
-                    reason = f"{whose} budget of {unit} is spent"
-                    raise StoppedError(Outcome.BUDGET_EXHAUSTED, reason, tree)
-                limits = _bounded(limits, unit, left)
-        return limits
-
-
-def _bounded(limits: Limits, unit: str, left: float) -> Limits:
-    """``limits`` with no more than ``left`` of a unit; products are told of dollars as such."""
-    if unit == "micro_usd":
-        unit, left = "usd", left / 1_000_000
-    bound = getattr(limits, unit)
-    changed: dict[str, Any] = {unit: left if bound is None else min(bound, left)}
-    return replace(limits, **changed)
 
 
 def expected(task: Task, skip: Sequence[str] = ()) -> list[Expected]:

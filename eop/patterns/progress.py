@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from eop.core.files import read_json
 from eop.patterns import attempts
+from eop.patterns.ledger import total
 from eop.runtime.node import Usage
 
 if TYPE_CHECKING:
@@ -18,14 +19,13 @@ if TYPE_CHECKING:
 def spent_so_far(work: Path, products: Mapping[str, Product]) -> Usage | None:
     """The sum over the nodes in a phase's folder ``work``; ``None`` when none has begun.
 
-    ``products`` by role. What is at work is counted by its stream, so the sum is a lower bound.
+    ``products`` by name. What is at work is counted by its stream, so the sum is a lower bound.
     """
     spent: list[Usage] = []
     for folder in sorted(work.glob("[0-9][0-9]-*")):
         committed = folder / "committed.json"
-        product = products.get(folder.name.partition("-")[2])
         if committed.is_file():
             spent.append(Usage(**read_json(committed)["usage"]))
-        elif product is not None:
+        elif product := products.get(attempts.product_of(folder) or ""):
             spent += [attempt.usage for attempt in attempts.earlier(folder, product)]
-    return attempts.total(spent) if spent else None
+    return total(spent) if spent else None

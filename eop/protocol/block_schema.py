@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eop.protocol.markers import FRONT, KINDS, PATTERNS
+from eop.protocol.markers import FRONT, KINDS
+from eop.protocol.patterns import PATTERNS, WORKER
 from eop.protocol.shapes import fields_schema
 from eop.protocol.signatures import FUNCTIONS, Signature
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def block_schema() -> dict[str, Any]:
@@ -38,10 +42,15 @@ def _patterns() -> list[dict[str, Any]]:
     """What a pattern asks of its phase: products, tools, and its roles where they are fixed."""
     agents = {"required": ["nodes", "tools"], "properties": {"with": False}}
     rules: list[dict[str, Any]] = [{"if": {"required": ["pattern"]}, "then": agents}]
-    for pattern, roles in PATTERNS.items():
-        if roles is not None:
-            nodes = {"required": list(roles), "propertyNames": {"enum": list(roles)}}
-            rules.append(_when("pattern", pattern, {"nodes": nodes}))
+    for name, pattern in PATTERNS.items():
+        if pattern.roles is not None:
+            roles = {
+                "required": list(pattern.roles),
+                "propertyNames": {"enum": list(pattern.names)},
+            }
+            rules.append(_when("pattern", name, {"nodes": roles}))
+        if WORKER in pattern.names:
+            rules.append(_when("pattern", name, {}, required=["workers"]))
     return rules
 
 
@@ -61,8 +70,10 @@ def _leaves(signature: Signature) -> dict[str, Any]:
     return {"outputs": {"const": left}}
 
 
-def _when(key: str, value: str, properties: dict[str, Any]) -> dict[str, Any]:
+def _when(
+    key: str, value: str, properties: dict[str, Any], required: Sequence[str] = ()
+) -> dict[str, Any]:
     return {
         "if": {"properties": {key: {"const": value}}, "required": [key]},
-        "then": {"properties": properties},
+        "then": {"properties": properties, **({"required": [*required]} if required else {})},
     }

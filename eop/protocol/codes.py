@@ -86,6 +86,7 @@ CODES = MappingProxyType(
         "EOP509": "a fan-out over something that is not a list of items",
         "EOP510": "outputs that the function does not leave",
         "EOP511": "what an optional phase leaves is required",
+        "EOP512": "what workers leave cannot be joined",
         "EOP520": "a node's budget does not fit into its phase's",
         "EOP521": "a budget in a unit that nobody measures",
     }

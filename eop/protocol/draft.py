@@ -22,7 +22,9 @@ from eop.protocol.model import (
     Output,
     Phase,
     Review,
+    Workers,
 )
+from eop.protocol.patterns import REVIEWED, WORKER
 from eop.protocol.shapes import mismatch, read_fields
 from eop.protocol.signatures import FUNCTIONS
 from eop.protocol.yaml_nodes import Listing, Mapping, Scalar, parse_yaml
@@ -238,8 +240,8 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
             fan_out = FanOut(loop_over["item"], loop_over["in"], loop_over.get("max", 0))
     join = values.get("join") or {}
     review, back = values.get("review"), values.get("goto") or {}
-    is_dual = values.get("pattern") == "dual"
     nodes, budget = values.get("nodes", {}), _budget(values.get("budget"))
+    workers = _workers(values)
     return Phase(
         id=name,
         line=block.line,
@@ -251,13 +253,18 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         join=_join(join),
         on_branch=values.get("on_branch") or ("completed",),
         pattern=values.get("pattern"),
-        nodes={role: node["product"] for role, node in nodes.items()},
+        nodes={
+            role: node["product"][0]
+            for role, node in nodes.items()
+            if workers is None or role != WORKER
+        },
+        workers=workers,
         node_budgets={
             role: _budget(node["budget"], attempts=budget.attempts)
             for role, node in nodes.items()
             if "budget" in node
         },
-        review=Review(**(review or {})) if is_dual else None,
+        review=Review(**(review or {})) if values.get("pattern") in REVIEWED else None,
         check=values.get("check"),
         function=values.get("function"),
         arguments=_arguments(values, node, report),
@@ -269,6 +276,15 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         context=values["context"],
         back=Back(**back) if {"to", "when", "max"} <= back.keys() else None,
     )
+
+
+def _workers(values: dict[str, Any]) -> Workers | None:
+    products = values.get("nodes", {}).get(WORKER, {}).get("product")
+    bounds = values.get("workers", {})
+    if values.get("pattern") != "bta" or not products or "max" not in bounds:
+        return None
+    concurrency = bounds.get("concurrency", min(Workers.concurrency, bounds["max"]))
+    return Workers(products, **{**bounds, "concurrency": concurrency})
 
 
 def _join(found: dict[str, Any]) -> Join | None:

@@ -34,6 +34,7 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "pattern": (BOTH, "known; routes the nodes"),
         "nodes": (BOTH, "roles complete, products known; each role runs its product"),
+        "workers": (BOTH, "bounded; so many at once, and the phase fails with too few completed"),
         "review": (BOTH, "bounded; the verdict follows by rule from the findings"),
         "check": (BOTH, "known, has a patch; runs before each review"),
         "function": (BOTH, "known, its inputs come before; runs without an agent"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.errors import did_you_mean
 from eop.protocol.expressions import BUILT_INS, TYPES, WORDS, is_of
 from eop.protocol.model import ALL, ANY
+from eop.protocol.patterns import PATTERNS
 from eop.protocol.products import TOOLS
 from eop.protocol.shapes import (
     SLUG,
@@ -32,8 +33,8 @@ from eop.protocol.shapes import (
 )
 from eop.protocol.signatures import CHECKS, FUNCTIONS
 from eop.protocol.written import expression
+from eop.protocol.yaml_nodes import Listing, Node, Scalar
 from eop.protocol.yaml_nodes import Mapping as YamlMapping
-from eop.protocol.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,11 +43,9 @@ if TYPE_CHECKING:
 
 LANGUAGE = 1
 SEVERITIES = ("critical", "major", "minor", "info")
-PATTERNS: Mapping[str, tuple[str, ...] | None] = MappingProxyType(
-    {"linear": None, "dual": ("implementer", "reviewer", "fixer")}
-)
 CONTEXTS = ("body", "full")
 MOST = 99
+MOST_WORKERS = 20
 
 _WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
 _STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
@@ -199,17 +198,42 @@ def _pattern(node: Node, report: Report) -> str | None:
     return None
 
 
-_NODE = record({"product": Field(text, required=True), "budget": Field(_budget)}, owner="a node")
+_SEVERAL = listing(text)
 
 
-@described({"oneOf": [text.schema, _NODE.schema]})
-def _node(node: Node, report: Report) -> dict[str, object] | None:
+@described({"oneOf": [text.schema, _SEVERAL.schema]})
+def _products(node: Node, report: Report) -> tuple[str, ...] | None:
+    """One product, or those that take turns."""
+    if isinstance(node, Listing):
+        several: tuple[str, ...] | None = _SEVERAL(node, report)
+        return several
+    product = text(node, report)
+    return None if product is None else (product,)
+
+
+_NODE = record(
+    {"product": Field(_products, required=True), "budget": Field(_budget)}, owner="a node"
+)
+
+
+@described({"oneOf": [*_products.schema["oneOf"], _NODE.schema]})
+def _node(node: Node, report: Report) -> dict[str, Any] | None:
     """A node: its product alone, or with a budget of its own."""
     if not isinstance(node, YamlMapping):
-        product = text(node, report)
-        return None if product is None else {"product": product}
-    found: dict[str, object] | None = _NODE(node, report)
+        products = _products(node, report)
+        return None if products is None else {"product": products}
+    found: dict[str, Any] | None = _NODE(node, report)
     return found if found and "product" in found else None
+
+
+_WORKERS = record(
+    {
+        "max": Field(integer(1, MOST_WORKERS), required=True),
+        "concurrency": Field(integer(1, MOST_WORKERS)),
+        "at_least": Field(integer(1, MOST_WORKERS)),
+    },
+    owner="workers",
+)
 
 
 @described({})
@@ -251,6 +275,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "join": Field(_join),
         "pattern": Field(_pattern),
         "nodes": Field(table(_word, _node)),
+        "workers": Field(_WORKERS),
         "review": Field(
             record(
                 {"until": Field(choice(SEVERITIES, "severity")), "rounds": Field(integer(1, 9))},

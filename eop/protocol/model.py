@@ -3,202 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from eop.core.canonical import digest
 from eop.protocol.expressions import fields_of
+from eop.protocol.steps import (
+    ALL,
+    ANY,
+    OF_AGENTS,
+    UNITS,
+    Amount,
+    Back,
+    Budget,
+    FanOut,
+    Gate,
+    Join,
+    Loop,
+    OnReject,
+    Output,
+    Phase,
+    Review,
+    Workers,
+    shown,
+)
 
+# The plan and its parts are one vocabulary: whoever uses it finds all of it here.
+__all__ = [
+    "ALL",
+    "ANY",
+    "OF_AGENTS",
+    "PLAN_SCHEMA",
+    "UNITS",
+    "Amount",
+    "Back",
+    "Budget",
+    "FanOut",
+    "Gate",
+    "Join",
+    "Loop",
+    "OnReject",
+    "Output",
+    "Phase",
+    "Plan",
+    "Review",
+    "Workers",
+    "shown",
+]
 PLAN_SCHEMA = "plan/1"
-# How a join waits.
-ALL, ANY = "all", "any"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """Limits of a node, a phase or a run. ``None``: the protocol sets no limit there.
-
-    ``actions`` counts agent tool calls, ``wall_s`` seconds of work, ``attempts`` tries of one
-    node, ``tokens`` those a model reads and writes, ``micro_usd`` millionths of a US dollar.
-    """
-
-    actions: int | None = None
-    wall_s: int | None = None
-    attempts: int = 1
-    tokens: int | None = None
-    micro_usd: int | None = None
-
-
-class Amount(NamedTuple):
-    """A sum of work: tool calls of agents, seconds, tokens, millionths of a dollar."""
-
-    actions: int = 0
-    wall_s: float = 0.0
-    tokens: int = 0
-    micro_usd: int = 0
-
-    def __add__(self, other: Amount) -> Amount:  # type: ignore[override]
-        return Amount(
-            self.actions + other.actions,
-            self.wall_s + other.wall_s,
-            self.tokens + other.tokens,
-            self.micro_usd + other.micro_usd,
-        )
-
-    def __sub__(self, other: Amount) -> Amount:
-        return Amount(
-            self.actions - other.actions,
-            self.wall_s - other.wall_s,
-            self.tokens - other.tokens,
-            self.micro_usd - other.micro_usd,
-        )
-
-
-# What is spent: the word of the protocol, and the field of budgets, amounts and usages.
-UNITS = {"actions": "actions", "tokens": "tokens", "usd": "micro_usd", "wall": "wall_s"}
-# Fields that only agents spend: a function takes time and nothing else.
-OF_AGENTS = ("actions", "tokens", "micro_usd")
-
-
-def shown(field: str, value: float) -> str:
-    """An amount as people read it: dollars, not millionths; seconds with their unit."""
-    if field == "micro_usd":
-        return f"{Decimal(int(value)).scaleb(-6).normalize():f}"
-    return f"{value:g} s" if field == "wall_s" else f"{value:,}".replace(",", "")
-
-
-@dataclass(frozen=True)
-class Output:
-    """An artifact that a phase must leave; ``file`` is its name in the node's artifact folder."""
-
-    name: str
-    file: str
-    schema: str | None = None
-    patch: bool = False
-
-
-@dataclass(frozen=True)
-class FanOut:
-    """One branch per item of the list artifact ``artifact``; at most ``max`` of them."""
-
-    item: str
-    artifact: str
-    max: int
-
-
-@dataclass(frozen=True)
-class Join:
-    """A fan-in over the branches that phase ``of`` runs in; needs ``at_least`` completed.
-
-    ``wait`` is ``all``: every branch goes its way to ``of``; or ``any``: as soon as ``at_least``
-    have completed, nothing more of the others starts.
-    """
-
-    of: str
-    at_least: int = 0
-    wait: str = ALL
-
-
-@dataclass(frozen=True)
-class Review:
-    """When a dual pattern stops: worst open finding at or under ``until``, or ``rounds`` spent."""
-
-    until: str = "minor"
-    rounds: int = 2
-
-
-@dataclass(frozen=True)
-class Back:
-    """Go back to phase ``to`` while ``when`` is true, at most ``max`` times in an iteration."""
-
-    to: str
-    when: str
-    max: int
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A step of a protocol.
-
-    ``branch`` is the item name when one instance runs per branch (``for_each``); ``fan_out`` is
-    set on the phase that opens the branches. ``nodes`` maps role to product, ``node_budgets``
-    role to what it may spend of the phase's budget. ``body`` is all that an agent of this phase
-    is told of the protocol. ``when`` is the text of its guard; others go on without an
-    ``optional`` phase. ``context`` is ``body``, or ``full`` when its agents are told the whole
-    document.
-    """
-
-    id: str
-    line: int
-    title: str
-    body: str
-    needs: tuple[str, ...] = ()
-    branch: str | None = None
-    fan_out: FanOut | None = None
-    join: Join | None = None
-    on_branch: tuple[str, ...] = ("completed",)
-    pattern: str | None = None
-    nodes: dict[str, str] = field(default_factory=dict)
-    review: Review | None = None
-    check: str | None = None
-    function: str | None = None
-    arguments: dict[str, Any] = field(default_factory=dict)
-    tools: tuple[str, ...] = ()
-    budget: Budget = field(default_factory=Budget)
-    outputs: tuple[Output, ...] = ()
-    when: str | None = None
-    optional: bool = False
-    back: Back | None = None
-    context: str = "body"
-    node_budgets: dict[str, Budget] = field(default_factory=dict)
-
-    @cached_property
-    def spends(self) -> tuple[str, ...]:
-        """The fields of a budget that its work uses up: a ``function`` calls no agent."""
-        return tuple(one for one in UNITS.values() if not (self.function and one in OF_AGENTS))
-
-    @cached_property
-    def reservation(self) -> Amount:
-        """What an attempt at it sets aside: its declared budget, 0 where it declares none."""
-        return Amount(**{one: getattr(self.budget, one) or 0 for one in self.spends})
-
-
-@dataclass(frozen=True)
-class OnReject:
-    """What a rejected gate does: go back to ``goto`` at most ``max`` times, or end the run."""
-
-    goto: str | None = None
-    max: int = 0
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A human stop after ``after`` that shows the artifacts ``shows``."""
-
-    id: str
-    line: int
-    after: tuple[str, ...]
-    shows: tuple[str, ...]
-    on_reject: OnReject
-    question: str = ""
-
-
-@dataclass(frozen=True)
-class Loop:
-    """Back to ``goto`` after ``after``; ``max`` turns in all, the first one included.
-
-    Another turn begins only while the expression ``while_true`` is true, and not once
-    ``until_true`` is.
-    """
-
-    id: str
-    line: int
-    after: tuple[str, ...]
-    goto: str
-    max: int
-    while_true: str | None = None
-    until_true: str | None = None
 
 
 @dataclass(frozen=True)
@@ -381,6 +233,7 @@ _NESTED: dict[str, Any] = {
     "fan_out": FanOut,
     "join": Join,
     "review": Review,
+    "workers": Workers,
     "back": Back,
     "on_reject": OnReject,
     "loop": Loop,

@@ -51,7 +51,7 @@ _NAME_LIMIT = 60
 _MOST_MICRO_USD = 10**12
 
 # Markers of the language that this version does not hold yet; they are refused, not ignored.
-_LATER = frozenset({"recall", "resources", "vendor", "concurrency"})
+_LATER = frozenset({"recall", "resources"})
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,8 @@ def test_a_chain_may_deliver_a_patch(tmp_path: Path) -> None:
 def test_an_unknown_pattern(tmp_path: Path) -> None:
     import dataclasses
 
-    phase = dataclasses.replace(linear_phase(), pattern="bta")
-    with pytest.raises(EopError, match="unknown pattern 'bta'"):
+    phase = dataclasses.replace(linear_phase(), pattern="tree")
+    with pytest.raises(EopError, match="unknown pattern 'tree'"):
         run(task(tmp_path, phase, scripted(tmp_path, {"do": [WRITE]})))
 
 

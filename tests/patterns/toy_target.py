@@ -13,10 +13,13 @@ from eop.agents.jail import choose
 from eop.agents.products.scripted import Scripted, load
 from eop.agents.target import Target
 from eop.patterns import Task
-from eop.protocol.model import Output, Phase, Review
+from eop.protocol.model import Output, Phase, Review, Workers
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = yaml.safe_load((ROOT / "config/schemas/playbook.schema.yaml").read_text())
+SCHEMAS = {
+    path.name.removesuffix(".schema.yaml"): yaml.safe_load(path.read_text())
+    for path in (ROOT / "config/schemas").glob("*.schema.yaml")
+}
 TARGET = Target("toy", ("toy",), ("toy/models/**", "experiment.yaml"))
 LEAK = "return positive + genre"
 CLEAN = "return positive + genre, negative + genre"
@@ -31,7 +34,7 @@ DUAL_OUTPUTS = (
 def scripted(folder: Path, *steps: dict[str, Any]) -> Scripted:
     path = folder / "playbook.yaml"
     path.write_text(yaml.safe_dump({"steps": list(steps)}))
-    return load(path, SCHEMA)
+    return load(path, SCHEMAS["playbook"])
 
 
 def snapshot(folder: Path) -> Path:
@@ -95,6 +98,22 @@ def linear_phase(**changes: Any) -> Phase:
     )
 
 
+def bta_phase(*, workers: Workers | None = None, **changes: Any) -> Phase:
+    roles = ("breakdown", "aggregate") if changes.pop("aggregate", False) else ("breakdown",)
+    return Phase(
+        id="propose",
+        line=1,
+        title="Propose",
+        body="Propose changes.",
+        pattern="bta",
+        nodes=changes.pop("nodes", dict.fromkeys(roles, "scripted")),
+        workers=workers or Workers(("scripted",), max=4, concurrency=3),
+        tools=("read",),
+        outputs=changes.pop("outputs", (Output("ideas", "ideas.json"),)),
+        **changes,
+    )
+
+
 def task(folder: Path, phase: Phase, product: Scripted, **changes: Any) -> Task:
     values: dict[str, Any] = {
         "run": "r1",
@@ -108,6 +127,7 @@ def task(folder: Path, phase: Phase, product: Scripted, **changes: Any) -> Task:
         "jail": NO_JAIL,
         "target": TARGET,
         "iteration": 1,
+        "schemas": SCHEMAS,
         "item": {"slug": "genre", "title": "Genre feature"},
         "limits": Limits(wall_s=30, idle_s=20, grace_s=0.5),
     }

@@ -8,6 +8,7 @@ import pytest
 from planted_branches import BRANCH_FAULTS
 from planted_decisions import DECISION_FAULTS
 from planted_faults import FAULTS, SOUND, Fault
+from planted_patterns import PATTERN_FAULTS
 
 from eop.protocol.codes import CODES
 from eop.protocol.compiler import check, load
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
-ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *DECISION_FAULTS]
+ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *DECISION_FAULTS, *PATTERN_FAULTS]
 WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117", "EOP119"}
 
 

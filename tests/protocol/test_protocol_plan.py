@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from planted_faults import SOUND
+from planted_patterns import bta
 from ruamel.yaml import YAML
 
 from eop.core.schema import problems
@@ -16,7 +18,7 @@ from eop.protocol.diagnostics import ProtocolErrors, render
 from eop.protocol.expressions import FRUITLESS
 from eop.protocol.held import HELD
 from eop.protocol.markers import FRONT, KINDS
-from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review
+from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review, Workers
 from eop.protocol.shapes import STEP_NAME
 from eop.runtime.node import STEP_NAME as RUNTIME_STEP_NAME
 
@@ -73,6 +75,31 @@ def test_the_plan_says_what_the_document_says(plan_of: Callable[[str], Plan]) ->
     assert plan.gate("agree").on_reject == OnReject("look", 2)
     assert plan.gate("confirm").on_reject == OnReject(None, 0)
     assert plan.body == set(plan.steps) - {"look", "agree", "base"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "bounds", "workers"),
+    [
+        ("{breakdown: scripted, worker: qwen-code}", "{max: 1}", Workers(("qwen-code",), 1, 1, 1)),
+        (
+            "{breakdown: scripted, worker: {product: [qwen-code, scripted], budget: {actions: 9}}}",
+            "{max: 6, concurrency: 3, at_least: 2}",
+            Workers(("qwen-code", "scripted"), 6, 3, 2),
+        ),
+    ],
+)
+def test_workers_are_read_with_their_bounds(
+    plan_of: Callable[[str], Plan], nodes: str, bounds: str, workers: Workers
+) -> None:
+    linear = "pattern: linear\nnodes: {proposer: scripted}\n"
+    plan = plan_of(SOUND.replace(linear, bta(nodes, f"workers: {bounds}\n")))
+    propose = plan.phase("propose")
+    assert (propose.nodes, propose.workers) == ({"breakdown": "scripted"}, workers)
+    assert propose.cast == (
+        ("breakdown", "scripted"),
+        *(("worker", product) for product in workers.products),
+    )
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 def test_positions_are_those_of_the_fence(plan_of: Callable[[str], Plan]) -> None:
@@ -158,7 +185,7 @@ def test_coverage_names_every_marker_with_its_line(project: Path) -> None:
     assert all(lines[row.line - 1].startswith(f"{row.marker}:") for row in rows)
     assert {row.marker for row in rows if row.step is None} == set(FRONT)
     markers = {row.marker for row in rows if row.step is not None}
-    assert markers == {key for fields in KINDS.values() for key in fields} - {"until"}
+    assert markers == {key for fields in KINDS.values() for key in fields} - {"until", "workers"}
     held = {(row.step, row.marker): row.held for row in rows}
     assert held["build", "tools"] == "static + runtime"
     assert held[None, "version"] == "static"

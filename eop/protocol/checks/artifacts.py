@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
+from eop.protocol.patterns import AGGREGATE, WORKERS_OUTPUT
 from eop.protocol.schemas import Schemas
 from eop.protocol.signatures import FUNCTIONS
 
@@ -24,6 +25,7 @@ def check_artifacts(draft: Draft, graph: Graph, report: Report, root: Path) -> N
     schemas = Schemas(root, report)
     for phase in draft.phases:
         _outputs(phase, schemas, report)
+        _lists(phase, schemas, report)
         if phase.value.function:
             _function(phase, draft, graph, report)
         elif phase.value.check and not any(out.patch for out in phase.value.outputs):
@@ -74,10 +76,29 @@ def _outputs(phase: Placed[Phase], schemas: Schemas, report: Report) -> None:
         else:
             continue
         report.error("EOP504", message, span, hint)
+    if patches and phase.value.workers:
+        message, hint = "workers leave no patch", "let a later phase implement what they propose"
+        report.error("EOP504", message, phase.node.at("outputs", patches[0].name, "patch"), hint)
+        return
     edits = "edit" in phase.value.tools or "tools" not in phase.node.keys
     if patches and phase.value.pattern and not edits:
         message = "a patch is due, but the tool 'edit' is not allowed"
         report.error("EOP503", message, phase.node.at("tools"), "add 'edit' to the tools")
+
+
+def _lists(phase: Placed[Phase], schemas: Schemas, report: Report) -> None:
+    """What workers leave is joined by the runtime where no agent does: lists alone can be."""
+    if phase.value.workers is None or AGGREGATE in phase.value.nodes:
+        return
+    for output in phase.value.outputs:
+        span = phase.node.at("outputs", output.name, "schema")
+        schema = schemas.load(output.schema, span) if output.schema else {}
+        if output.name == WORKERS_OUTPUT or output.patch or schema is None:
+            continue
+        if schema.get("type") != "array":
+            message = f"nobody aggregates '{output.name}', and the runtime joins lists alone"
+            hint = f"give it a schema of type array, or add '{AGGREGATE}: ...' to the nodes"
+            report.error("EOP512", message, phase.node.key("nodes"), hint)
 
 
 def _function(phase: Placed[Phase], draft: Draft, graph: Graph, report: Report) -> None:

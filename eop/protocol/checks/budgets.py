@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.protocol.checks.phases import product_place
 from eop.protocol.model import UNITS, shown
 from eop.protocol.products import MEASURES, UNDENIABLE
 
@@ -55,14 +56,15 @@ def _fits_the_phase(phase: Placed[Phase], role: str, report: Report) -> None:
 
 def _measured(phase: Placed[Phase], report: Report) -> None:
     """A limit in a unit that nobody reports would hold nothing."""
-    products = set(phase.value.nodes.values())
+    products = {product for _, product in phase.value.cast}
     if not products and not phase.value.function:
         return
     places: list[tuple[tuple[str, ...], Budget, set[str]]] = [
         (("budget",), phase.value.budget, products)
     ]
     for role, budget in phase.value.node_budgets.items():
-        places.append((("nodes", role, "budget"), budget, {phase.value.nodes[role]}))
+        own = {product for name, product in phase.value.cast if name == role}
+        places.append((("nodes", role, "budget"), budget, own))
     for path, budget, measurers in places:
         for unit in _unmeasured(budget, measurers):
             who = (
@@ -73,7 +75,7 @@ def _measured(phase: Placed[Phase], report: Report) -> None:
 
 
 def _run_measured(draft: Draft, report: Report) -> None:
-    products = {name for phase in draft.phases for name in phase.value.nodes.values()}
+    products = {product for phase in draft.phases for _, product in phase.value.cast}
     if not products or draft.front_node is None:
         return
     for unit in _unmeasured(draft.budget, products):
@@ -92,7 +94,7 @@ def _unmeasured(budget: Budget, products: set[str]) -> list[str]:
 def check_tools(draft: Draft, report: Report, products: Mapping[str, frozenset[str]]) -> None:
     """Every product of a phase must be able to enforce the phase's allow-list."""
     for phase in draft.phases:
-        for role, product in phase.value.nodes.items():
+        for role, product in phase.value.cast:
             if product in products:
                 _enforceable(phase, role, product, products[product], report)
                 _deniable(phase, role, product, report)
@@ -107,7 +109,7 @@ def _enforceable(
         hint = (
             f"it can enforce: {', '.join(sorted(able)) or 'none'}; drop them or change the product"
         )
-        report.error("EOP502", message, phase.node.at("nodes", role, "product"), hint)
+        report.error("EOP502", message, product_place(phase, role, product), hint)
 
 
 def _deniable(phase: Placed[Phase], role: str, product: str, report: Report) -> None:
@@ -117,4 +119,4 @@ def _deniable(phase: Placed[Phase], role: str, product: str, report: Report) -> 
         if tool not in phase.value.tools:
             message = f"'{product}' cannot be denied '{tool}': {because}"
             hint = f"add '{tool}' to the tools, or give the node another product"
-            report.error("EOP502", message, phase.node.at("nodes", role, "product"), hint)
+            report.error("EOP502", message, product_place(phase, role, product), hint)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
-from eop.protocol.markers import PATTERNS
+from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER
+from eop.protocol.yaml_nodes import Listing
+from eop.protocol.yaml_nodes import Mapping as YamlMapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eop.protocol.diagnostics import Report
+    from eop.protocol.diagnostics import Report, Span
     from eop.protocol.draft import Draft, Placed
     from eop.protocol.model import Phase
+    from eop.protocol.yaml_nodes import Node
 
-_OF_PATTERNS = ("nodes", "review", "check", "tools", "context")
-_OF_DUAL = ("review", "check")
+_OF_PATTERNS = ("nodes", "workers", "review", "check", "tools", "context")
+_OF_REVIEWED = ("review", "check")
+_WITH_WORKERS = tuple(name for name, pattern in PATTERNS.items() if WORKER in pattern.names)
 
 
 def check_phases(draft: Draft, report: Report, products: Mapping[str, frozenset[str]]) -> None:
@@ -55,37 +59,86 @@ def _pattern(phase: Placed[Phase], report: Report, products: Mapping[str, frozen
     if "with" in node.keys:
         message = "'with' means nothing on a pattern"
         report.error("EOP414", message, node.key("with"), "tell the agent in the prose below")
-    if value.pattern not in (None, "dual"):
-        for key in _OF_DUAL:
-            if key in node.keys:
-                message = f"'{key}' means nothing on the pattern '{value.pattern}'"
-                report.error("EOP414", message, node.key(key), "only 'dual' reviews")
-    for key, example in (("nodes", "{writer: scripted}"), ("tools", "[read]")):
+    _bearing(phase, _OF_REVIEWED, REVIEWED, "reviews", report)
+    _bearing(phase, ("workers",), _WITH_WORKERS, "has workers", report)
+    needed = {"nodes": "{writer: scripted}", "tools": "[read]"}
+    if value.pattern in _WITH_WORKERS:
+        needed["workers"] = "{max: 4}"
+    for key, example in needed.items():
         if key not in node.keys:
             message = f"an agent phase needs the key '{key}'"
             report.error("EOP113", message, phase.name, f"add '{key}: {example}'")
+    _workers(phase, report)
     if not value.body:
         message = f"no prose tells the agent of '{value.id}' what to do"
         report.error("EOP116", message, phase.name, "write it below the fence")
     _roles(phase, report)
-    for role, product in value.nodes.items():
+    for role, product in value.cast:
         if product not in products:
             hint = did_you_mean(product, products) or f"known: {', '.join(products)}"
             message = f"unknown product '{product}'"
-            report.error("EOP204", message, node.at("nodes", role, "product"), hint)
+            report.error("EOP204", message, product_place(phase, role, product), hint)
+
+
+def product_place(phase: Placed[Phase], role: str, product: str) -> Span:
+    """Where the product of a role is written, one of several for workers."""
+    written = _written_products(phase, role)
+    path = ("nodes", role, "product") if isinstance(written[0], YamlMapping) else ("nodes", role)
+    if isinstance(written[1], Listing) and phase.value.workers:
+        return phase.node.at(*path, phase.value.workers.products.index(product))
+    return phase.node.at(*path)
+
+
+def _written_products(phase: Placed[Phase], role: str) -> tuple[Node | None, Node | None]:
+    """The node of a role as written, and in it what names its products."""
+    nodes = phase.node.values.get("nodes")
+    node = nodes.values.get(role) if isinstance(nodes, YamlMapping) else None
+    return node, node.values.get("product") if isinstance(node, YamlMapping) else node
+
+
+def _bearing(
+    phase: Placed[Phase], keys: tuple[str, ...], patterns: tuple[str, ...], do: str, report: Report
+) -> None:
+    """Markers that mean something on a few patterns stand on no other."""
+    pattern = phase.value.pattern
+    for key in keys:
+        if pattern is not None and pattern not in patterns and key in phase.node.keys:
+            message = f"'{key}' means nothing on the pattern '{pattern}'"
+            who = ", ".join(f"'{name}'" for name in patterns)
+            report.error("EOP414", message, phase.node.key(key), f"only {who} {do}")
+
+
+def _workers(phase: Placed[Phase], report: Report) -> None:
+    """No more workers at once, or needed, than there can be."""
+    workers = phase.value.workers
+    if workers is None:
+        return
+    for key in ("concurrency", "at_least"):
+        value = getattr(workers, key)
+        if value > workers.max:
+            message = f"{key} {value} is more than the workers' max of {workers.max}"
+            report.error("EOP303", message, phase.node.at("workers", key), "lower it, or raise max")
 
 
 def _roles(phase: Placed[Phase], report: Report) -> None:
     value = phase.value
-    needed = PATTERNS.get(value.pattern) if value.pattern else None
+    pattern = PATTERNS.get(value.pattern) if value.pattern else None
     nodes = phase.node.values.get("nodes")
     written = getattr(nodes, "keys", None)
-    if needed is None or written is None:
+    if pattern is None or written is None:
         return
+    for role, span in written.items():
+        several = isinstance(_written_products(phase, role)[1], Listing)
+        if several and not (role == WORKER and role in pattern.names):
+            message = f"'{role}' is played by one product"
+            report.error("EOP207", message, span, "only the workers of 'bta' may be several")
+    if pattern.roles is None:
+        return
+    needed = pattern.roles
     missing = [role for role in needed if role not in written]
     for role, span in written.items():
-        if role not in needed:
-            hint = did_you_mean(role, missing) or f"its roles: {', '.join(needed)}"
+        if role not in pattern.names:
+            hint = did_you_mean(role, missing) or f"its roles: {', '.join(pattern.names)}"
             report.error("EOP207", f"'{value.pattern}' has no role '{role}'", span, hint)
     # A misspelt role is one fault: it is not reported as missing too.
     if missing and len(written) <= len(needed) - len(missing):

@@ -1,0 +1,89 @@
+"""Planted faults of patterns other than those of the sound protocol."""
+
+from __future__ import annotations
+
+from planted_faults import Fault
+
+_LINEAR = "pattern: linear\nnodes: {proposer: scripted}\n"
+_NODES = "{breakdown: scripted, worker: [scripted, qwen-code]}"
+
+
+def bta(nodes: str = _NODES, workers: str = "workers: {max: 4}\n") -> str:
+    """A breakdown in the place of the sound protocol's `propose`."""
+    return f"pattern: bta\nnodes: {nodes}\n{workers}"
+
+
+PATTERN_FAULTS = [
+    Fault("EOP113", _LINEAR, bta(workers=""), "propose", "'workers'"),
+    Fault("EOP113", _LINEAR, bta(workers="workers: {concurrency: 2}\n"), "2", "'max'"),
+    Fault("EOP112", _LINEAR, bta(workers="workers: {max: 4, least: 2}\n"), "least", "'least'"),
+    Fault("EOP303", _LINEAR, bta(workers="workers: {max: 21}\n"), "21", "between 1 and 20"),
+    Fault("EOP303", _LINEAR, bta(workers="workers: {max: 3, concurrency: 4}\n"), "4", "max of 3"),
+    Fault("EOP303", _LINEAR, bta(workers="workers: {max: 3, at_least: 5}\n"), "5", "at_least 5"),
+    Fault("EOP207", _LINEAR, bta("{worker: scripted}"), "nodes", "'breakdown'"),
+    Fault(
+        "EOP207",
+        _LINEAR,
+        bta("{breakdown: scripted, worker: scripted, agregate: scripted}"),
+        "agregate",
+        "no role",
+    ),
+    Fault(
+        "EOP207",
+        _LINEAR,
+        bta("{breakdown: [scripted, qwen-code], worker: scripted}"),
+        "breakdown",
+        "by one product",
+    ),
+    Fault(
+        "EOP207",
+        "{analyst: scripted}",
+        "{analyst: [scripted, qwen-code]}",
+        "analyst",
+        "by one product",
+    ),
+    Fault(
+        "EOP204",
+        _LINEAR,
+        bta(_NODES.replace("qwen-code", "qwen-cod")),
+        "qwen-cod",
+        "unknown product",
+    ),
+    Fault("EOP310", _LINEAR, bta(_NODES.replace("qwen-code", "scripted")), "scripted", "twice"),
+    Fault("EOP502", _LINEAR, bta(_NODES.replace("qwen-code", "bounded")), "bounded", "read"),
+    Fault(
+        "EOP414", _LINEAR, f"{_LINEAR}workers: {{max: 4}}\n", "workers", "on the pattern 'linear'"
+    ),
+    Fault("EOP414", _LINEAR, f"{bta()}review: {{rounds: 2}}\n", "review", "on the pattern 'bta'"),
+    Fault(
+        "EOP414",
+        "function: publish",
+        "function: publish\nworkers: {max: 4}",
+        "workers",
+        "on a function",
+    ),
+    Fault(
+        "EOP504",
+        f"{_LINEAR}tools: [read]\noutputs: {{proposals",
+        f"{bta()}tools: [read]\noutputs: {{patch: {{file: p.diff, patch: true}}, proposals",
+        "true",
+        "workers leave no patch",
+    ),
+    Fault(
+        "EOP512",
+        f"{_LINEAR}tools: [read]\noutputs: {{proposals",
+        f"{bta()}tools: [read]\noutputs: {{summary: {{file: s.md}}, proposals",
+        "nodes",
+        "'summary'",
+    ),
+    Fault(
+        "EOP521",
+        f"{_LINEAR}tools: [read]\n",
+        f"{bta(_NODES.replace('scripted, qwen-code', 'qwen-code'))}".replace(
+            "worker: [qwen-code]", "worker: {product: [qwen-code], budget: {usd: 1}}"
+        )
+        + "tools: [read]\n",
+        "1",
+        "reports usd",
+    ),
+]
