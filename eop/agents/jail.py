@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,12 +25,14 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 # of other programs are theirs.
 _PROC = ("self", "cpuinfo", "meminfo", "stat", "sys", "filesystems", "version")
 _ACCELERATORS = ("nvidia*", "dri", "kfd")
+# A root who may not set file capabilities can make no user namespace of his own, which Codex's
+# sandbox needs; and no other user id will do: this one alone is sure to have a name.
 _BWRAP = (
     "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-    "--unshare-uts", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+    "--unshare-uts", "--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP",
+    "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 )  # fmt: skip
-# A root without capabilities is nobody's root: Codex's own sandbox, for one, then fails to start.
-_NOT_ROOT = ("--uid", "1000", "--gid", "1000")
+_PRIVATE_IN = Path("/etc")
 
 
 class Level(StrEnum):
@@ -57,6 +60,11 @@ class Jail:
     def level(self) -> Level:
         """How strong it is, for reports."""
         return self.kind
+
+    @property
+    def layers(self) -> int:
+        """Processes between the one that is started and the command: bwrap and its first child."""
+        return 2 if self.kind is Level.BWRAP else 0
 
     def wrap(
         self,
@@ -99,19 +107,42 @@ def choose(isolation: Isolation | str, *, trusted: bool) -> Jail:
         raise EopError(
             "EOP860",
             "this machine has no jail for agents: neither bubblewrap nor Landlock works",
-            hint="install bubblewrap (apt install bubblewrap) and allow user namespaces, or use a "
-            "kernel with Landlock (5.13 or later); 'isolation: off' runs without, at your risk",
+            hint=f"{_remedy()}, or use a kernel with Landlock (5.13 or later); "
+            "'isolation: off' runs without, at your risk",
             exit_code=ExitCode.ENVIRONMENT,
         )
     return Jail(best)
 
 
 @functools.cache
+def available() -> tuple[Level, ...]:
+    """The levels that work here, the strongest first; tried out once per process."""
+    tried = {Level.BWRAP: _bwrap_works(), Level.LANDLOCK: landlock.abi() >= 1}
+    return tuple(level for level, works in tried.items() if works)
+
+
 def detect() -> Level:
-    """The strongest level that works here, tried out once per process."""
-    if _bwrap_works():
-        return Level.BWRAP
-    return Level.LANDLOCK if landlock.abi() >= 1 else Level.NONE
+    """The strongest level that works here."""
+    return next(iter(available()), Level.NONE)
+
+
+def describe(level: Level) -> str:
+    """What a level holds, and how to get the best one: one line for people."""
+    held = {
+        Level.BWRAP: "bubblewrap: files, processes, network and IPC of their own",
+        Level.LANDLOCK: "Landlock: files, TCP and signals, but not local sockets",
+        Level.NONE: "none: agents that are not trusted are refused",
+    }
+    return f"jail: {held[level]}" + (f"; better: {_remedy()}" if level is not Level.BWRAP else "")
+
+
+def _remedy() -> str:
+    if shutil.which("bwrap") is None:
+        return "install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)"
+    return (
+        "let bubblewrap make user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        " or user.max_user_namespaces, or a container that may)"
+    )
 
 
 def _bwrap_works() -> bool:
@@ -126,6 +157,25 @@ def _base_paths(*, network: bool) -> list[Path]:
     names = [Path("/etc/resolv.conf").resolve()] if network else []
     system = [Path(name) for name in _SYSTEM]
     return [path for path in [*system, *interpreter, *names] if path.exists()]
+
+
+@functools.cache
+def _private() -> tuple[Path, ...]:
+    """Files and folders of ``/etc`` that only their owner may read: keys, password hashes.
+
+    An agent of root's would be that owner. Links are left out: what they lead to is judged itself.
+    """
+    found = []
+    for folder, subfolders, files in os.walk(_PRIVATE_IN):
+        for names, needed in ((subfolders, 0o5), (files, 0o4)):
+            for name in list(names):
+                path = Path(folder, name)
+                mode = path.lstat().st_mode
+                if not stat.S_ISLNK(mode) and mode & needed != needed:
+                    found.append(path)
+                    if names is subfolders:
+                        names.remove(name)
+    return tuple(sorted(found))
 
 
 def _devices() -> list[Path]:
@@ -144,18 +194,23 @@ def _bwrap(
     argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path], *, network: bool
 ) -> list[str]:
     options = [*_BWRAP, *([] if network else ["--unshare-net"])]
-    if os.geteuid() == 0:
-        options += _NOT_ROOT
     for path in _devices():
         options += ["--dev-bind", str(path), str(path)]
     for flag, paths in (("--ro-bind", read), ("--bind", write)):
         for path in paths:
             options += [flag, str(path), str(path)]
-    for path in hidden:
+    for path in [*_private(), *hidden]:
         if _below(path, [*read, *write]) and path.exists():
-            cover = ["--tmpfs"] if path.is_dir() else ["--ro-bind", "/dev/null"]
-            options += [*cover, str(path)]
+            options += _cover(path)
+    # Last, or nothing could be mounted any more: a write to no named place fails, and is seen to.
+    options += ["--remount-ro", "/"]
     return ["bwrap", *options, "--", *argv]
+
+
+def _cover(path: Path) -> list[str]:
+    if path.is_dir():
+        return ["--tmpfs", str(path), "--remount-ro", str(path)]
+    return ["--ro-bind", os.devnull, str(path)]
 
 
 def _landlock(
@@ -174,9 +229,23 @@ def _landlock(
     options = []
     for name in _PROC:
         options += ["--ro", f"/proc/{name}"]
-    for flag, paths in (("--ro", read), ("--rw", [*devices, *_devices(), *write])):
+    shown = [piece for path in read for piece in _pieces(path)]
+    for flag, paths in (("--ro", shown), ("--rw", [*devices, *_devices(), *write])):
         for path in paths:
             options += [flag, str(path)]
     closed = [] if network else ["--no-network"]
     # By file and isolated: nothing in the current directory or PYTHONPATH may run before the jail.
     return [sys.executable, "-I", "-S", landlock.__file__, *options, *closed, "--", *argv]
+
+
+def _pieces(path: Path) -> list[Path]:
+    """The largest parts of a folder that hold nothing private: Landlock cannot take away again."""
+    inside = [hidden for hidden in _private() if hidden.is_relative_to(path)]
+    if not inside:
+        return [path]
+    children = [child for child in sorted(path.iterdir()) if not child.is_symlink()]
+    return [piece for child in children if child not in inside for piece in _pieces(child)]
+
+
+if __name__ == "__main__":
+    print(describe(detect()))

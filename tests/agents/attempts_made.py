@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from eop.agents import patch, workspace
 from eop.agents.contract import (
     Command,
@@ -19,7 +21,7 @@ from eop.agents.contract import (
 )
 from eop.agents.events import Event
 from eop.agents.invoke import invoke
-from eop.agents.jail import Jail, Level, choose
+from eop.agents.jail import Jail, Level, available, choose
 from eop.agents.stream import json_lines
 
 if TYPE_CHECKING:
@@ -35,6 +37,14 @@ say("started")
 DONE = '\nsay("final", status="success", text="done")\n'
 OPEN = Jail(Level.NONE)
 BEST = choose("auto", trusted=True)
+EACH_JAIL = [
+    pytest.param(
+        Jail(level),
+        id=level,
+        marks=pytest.mark.skipif(level not in available(), reason=f"{level} does not work here"),
+    )
+    for level in (Level.BWRAP, Level.LANDLOCK)
+]
 
 
 @dataclass(frozen=True)
