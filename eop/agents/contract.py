@@ -62,8 +62,9 @@ class Stop(StrEnum):
 class Limits:
     """Bounds of one invocation; ``None`` is no bound.
 
-    ``idle_s`` is the longest silence on both streams, ``stdout_bytes`` the cap on the two streams
-    together, ``grace_s`` the time between SIGTERM and SIGKILL. ``actions`` is enforced while the
+    ``idle_s`` is the longest time without progress (a byte on a stream, a session file that grows,
+    a call of the model), ``stdout_bytes`` the cap on the two streams together, ``grace_s`` the time
+    after each of SIGINT and SIGTERM. ``actions`` is enforced while the
     product runs. ``model_calls``, tokens (read, written, or both: ``tokens``) and ``usd`` are
     judged when it has ended, and handed to the products that can stop themselves.
     """
@@ -169,11 +170,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a product: argv, its own environment variables, and what it must read."""
+    """How to start a product: argv, its own environment variables, and what it must read.
+
+    ``secrets`` are the values in ``env`` that must not be found in anything that is kept.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     read: tuple[Path, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -218,11 +223,17 @@ class Change:
 
 @dataclass(frozen=True)
 class Patch:
-    """What a node did to its workspace: base and resulting tree ids and the paths between them."""
+    """What a node did to its workspace: base and resulting tree ids and the paths between them.
+
+    ``bytes`` and ``sha256`` are of the patch that leads from the one to the other, as it was proven
+    to do.
+    """
 
     base: str
     tree: str
     changes: tuple[Change, ...]
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -260,9 +271,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Counters:
-    """Counts of one invocation; ``None`` is unknown, never 0. ``survivors`` were killed at its end.
+    """Counts of one invocation; ``None`` is unknown, never 0.
 
-    ``actions`` are distinct tool calls, ``denied`` those that the product refused.
+    ``actions`` are distinct tool calls, ``denied`` those that the product refused. ``survivors``
+    are processes that it left behind, killed at its end; a PID namespace ends them uncounted.
     """
 
     actions: int | None = None
@@ -270,7 +282,7 @@ class Counters:
     model_calls: int | None = None
     retries: int = 0
     subagents: int = 0
-    survivors: int = 0
+    survivors: int | None = 0
 
 
 @dataclass(frozen=True)

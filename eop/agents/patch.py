@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eop.agents.contract import Change
-from eop.agents.scan import LINK, PLAIN, PROGRAM, scan
+from eop.agents.scan import LINK, PLAIN, PROGRAM, Caps, scan
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import writing
 
@@ -49,13 +49,13 @@ def init_store(store: Path) -> Path:
     return store
 
 
-def commit_tree(store: Path, directory: Path) -> str:
+def commit_tree(store: Path, directory: Path, caps: Caps | None = None) -> str:
     """Store the files below ``directory`` and return the id of their tree.
 
     What ``scan`` objects to (fifos, links out of the tree, files over the cap, ...) is left out;
     whoever judges a workspace asks ``scan`` for its problems too.
     """
-    entries = scan(directory).entries
+    entries = scan(directory, caps).entries
     blobs = _hash_files(store, [directory / e.path for e in entries if e.mode != LINK])
     lines = []
     for entry in entries:
@@ -65,6 +65,17 @@ def commit_tree(store: Path, directory: Path) -> str:
     with _index(store) as env:
         git(store, "update-index", "-z", "--index-info", stdin=b"\0".join(lines), env=env)
         return git(store, "write-tree", env=env).decode().strip()
+
+
+def unchanged(store: Path, base: str, directory: Path) -> frozenset[Path]:
+    """The files below ``directory`` that are as ``base`` has them; nothing is stored."""
+    known = {}
+    for line in git(store, "ls-tree", "-r", "-z", base).split(b"\0")[:-1]:
+        facts, _, path = line.partition(b"\t")
+        known[directory / os.fsdecode(path)] = facts.split()[2].decode()
+    files = [directory / e.path for e in scan(directory).entries if e.mode != LINK]
+    hashed = _hash_files(store, [path for path in files if path in known], keep=False)
+    return frozenset(path for path, blob in hashed.items() if known[path] == blob)
 
 
 def diff(store: Path, base: str, tree: str) -> bytes:
@@ -192,11 +203,12 @@ def _index(store: Path) -> Iterator[dict[str, str]]:
         yield {"GIT_INDEX_FILE": str(Path(folder).resolve() / "index")}
 
 
-def _hash_files(store: Path, paths: list[Path]) -> dict[Path, str]:
+def _hash_files(store: Path, paths: list[Path], *, keep: bool = True) -> dict[Path, str]:
     if not paths:
         return {}
     names = b"\n".join(os.fsencode(path.absolute()) for path in paths) + b"\n"
-    output = git(store, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=names)
+    how = [*(["-w"] if keep else []), "--no-filters", "--stdin-paths"]
+    output = git(store, "hash-object", *how, stdin=names)
     return dict(zip(paths, output.decode().split(), strict=True))
 
 

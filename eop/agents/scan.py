@@ -19,10 +19,13 @@ _IGNORED_SUFFIX = ".pyc"
 
 @dataclass(frozen=True)
 class Caps:
-    """The largest file in bytes and the most files that a tree may hold."""
+    """What a tree may hold (its largest file, all its bytes, its files) and a patch may change."""
 
     file_bytes: int = 8 << 20
+    tree_bytes: int = 256 << 20
     files: int = 20_000
+    patch_bytes: int = 4 << 20
+    patch_files: int = 1_000
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,12 @@ def scan(directory: Path, caps: Caps | None = None) -> Scan:
     """Walk ``directory`` with ``lstat``; the root's ``.git`` folder and bytecode are passed over.
 
     Problems, one line each: nested ``.git``, links out of the tree, hard links, fifos, sockets
-    and devices, files over the cap, too many files, names that are no clean UTF-8.
+    and devices, files over the cap, too many files or bytes, names that are no clean UTF-8.
     """
     caps = caps or Caps()
     entries: list[Entry] = []
     problems: list[str] = []
+    total = 0
     for path, status in _walk(directory, problems):
         relative = path.relative_to(directory).as_posix()
         problem = _problem(directory, path, relative, status, caps)
@@ -57,8 +61,13 @@ def scan(directory: Path, caps: Caps | None = None) -> Scan:
             problems.append(problem)
         elif not relative.endswith(_IGNORED_SUFFIX):
             entries.append(Entry(relative, _mode(status)))
+            total += status.st_size
         if len(entries) > caps.files:
             problems.append(f"more than {caps.files} files")
+            break
+        if total > caps.tree_bytes:
+            problems.append(f"more than {caps.tree_bytes} bytes")
+            entries.pop()
             break
     entries.sort(key=lambda entry: entry.path)
     return Scan(tuple(entries[: caps.files]), tuple(problems))

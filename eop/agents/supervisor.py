@@ -28,11 +28,19 @@ def main() -> None:
     """Run the command of the spec and write how it ended to the spec's ``report``.
 
     The spec is a line of JSON on standard input, for its environment may hold secrets: argv, cwd,
-    env, stdin, stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s.
+    env, layers (processes between the first that is started and the command itself), stdin,
+    stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s. Each byte that follows says that
+    there was progress which the streams do not show; the end of standard input stops the command.
     Report: rc (negative for a signal), stop (wall, idle, output, caller or null), survivors
-    (processes that outlived the command), wall_s. A command that cannot start: ``error``.
+    (processes that outlived the command; null when they died uncounted with their namespace),
+    wall_s. A command that cannot start: ``error``.
     """
     spec = json.loads(sys.stdin.buffer.readline())
+    # Handlers, for two reasons: whoever ends this process ends the command first, and the command
+    # starts with both signals at their default, though a shell in the background ignores SIGINT.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os.dup2(nothing, 0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.monotonic()
@@ -43,9 +51,10 @@ def main() -> None:
         return
     stop = _watch(child, spec, started)
     if stop is not None:
-        _end(child, spec["grace_s"])
-    survivors = _sweep(child)
+        _end(child, spec)
+    swept = _sweep(child)
     wall_s = time.monotonic() - started
+    survivors = None if spec["layers"] else swept
     _report(spec, {"rc": child.returncode, "stop": stop, "survivors": survivors, "wall_s": wall_s})
 
 
@@ -71,7 +80,7 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], started: float)
     size, changed = 0, started
     while child.poll() is None:
         now = time.monotonic()
-        grown = sum(Path(spec[name]).stat().st_size for name in ("stdout", "stderr"))
+        grown = _written(spec)
         if grown != size:
             size, changed = grown, now
         if now - started > spec["wall_s"]:
@@ -80,19 +89,65 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], started: float)
             return "idle"
         if size > spec["stdout_bytes"]:
             return "output"
-        # Readable means a word from the caller, or that the caller is gone.
-        if select.select([sys.stdin], [], [], _POLL_S)[0]:
+        word = _word()
+        if word == b"":
             return "caller"
+        if word is not None:
+            changed = time.monotonic()
     return None
 
 
-def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
+def _written(spec: dict[str, Any]) -> int:
+    return sum(Path(spec[name]).stat().st_size for name in ("stdout", "stderr"))
+
+
+def _word() -> bytes | None:
+    """What the caller says within a moment: empty when it is gone or wants the end."""
+    return os.read(0, 4096) if select.select([0], [], [], _POLL_S)[0] else None
+
+
+def _end(child: subprocess.Popen[bytes], spec: dict[str, Any]) -> None:
+    """Interrupt the command itself, then ask all of its group to go, then kill.
+
+    An interrupted product may still tell what it has spent; a killed one cannot.
+    """
+    leader = _leader(child.pid, spec["layers"])
+    for number, tell in (
+        (signal.SIGINT, os.kill),
+        (signal.SIGTERM, _kill_group),
+        (signal.SIGKILL, _kill_group),
+    ):
         with suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(grace_s)
+            tell(leader, number)
+        if _gone(child, spec):
             return
+    # The first process may be an outer layer with a group of its own.
+    child.kill()
+    child.wait()
+
+
+def _gone(child: subprocess.Popen[bytes], spec: dict[str, Any]) -> bool:
+    """Whether it ends in the time of grace; one that floods the disk meanwhile has none."""
+    deadline = time.monotonic() + spec["grace_s"]
+    while child.poll() is None:
+        if time.monotonic() > deadline or _written(spec) > 2 * spec["stdout_bytes"]:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _kill_group(pid: int, number: signal.Signals) -> None:
+    os.killpg(os.getpgid(pid), number)
+
+
+def _leader(pid: int, layers: int) -> int:
+    """The command itself: below each layer the process that was started first."""
+    for _ in range(layers):
+        below = _children().get(pid)
+        if not below:
+            break
+        pid = min(below, key=lambda one: one[1])[0]
+    return pid
 
 
 def _sweep(child: subprocess.Popen[bytes]) -> int:
@@ -118,19 +173,25 @@ def _reap() -> None:
 
 
 def _descendants(root: int) -> set[int]:
-    children: dict[int, list[int]] = {}
+    children = _children()
+    found: set[int] = set()
+    pending = [root]
+    while pending:
+        below = [pid for pid, _ in children.get(pending.pop(), ())]
+        found.update(below)
+        pending += below
+    return found
+
+
+def _children() -> dict[int, list[tuple[int, int]]]:
+    """For each parent its children, each with the time of its start."""
+    children: dict[int, list[tuple[int, int]]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             # The parent is the second field after the command's name, which may hold anything.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found: set[int] = set()
-    pending = [root]
-    while pending:
-        below = children.get(pending.pop(), [])
-        found.update(below)
-        pending += below
-    return found
+            children.setdefault(int(fields[1]), []).append((int(entry.name), int(fields[19])))
+    return children
 
 
 def _report(spec: dict[str, Any], report: dict[str, Any]) -> None:

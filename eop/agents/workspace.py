@@ -6,18 +6,23 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from eop.agents import patch
 from eop.agents.contract import Prior, Recording
 from eop.agents.stream import is_readable
+from eop.agents.target import outside
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, Where
 from eop.core.files import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
+
+# More session files than any product keeps; a walk of more is the agent's joke.
+_MOST_FILES = 10_000
 
 
 @dataclass(frozen=True)
@@ -62,10 +67,28 @@ class Workspace:
         return self.directory / "request.json"
 
     def recording(self, sessions: Iterable[str] = (), rc: int | None = None) -> Recording:
-        """What the product left of its run; ``sessions`` are globs below ``home``."""
-        found = {path for pattern in sessions for path in self.home.glob(pattern)}
-        own = tuple(path for path in sorted(found) if is_readable(path))
+        """What the product left of its run; ``sessions`` are globs below ``home``.
+
+        No link is followed: behind one there could be the sessions of somebody else.
+        """
+        found = sorted({path for glob in sessions for path in _matches(self.home, glob)})
+        own = tuple(path for path in found if is_readable(path))
         return Recording(self.directory / "stdout", self.directory / "stderr", own, rc)
+
+
+def _matches(root: Path, glob: str) -> Iterator[Path]:
+    """The files that a glob means, found by a walk below its fixed part."""
+    fixed = list(takewhile(lambda part: "*" not in part, PurePosixPath(glob).parts[:-1]))
+    start = root
+    for part in fixed:
+        start /= part
+        if start.is_symlink():
+            return
+    walk = ((Path(folder), name) for folder, _, names in os.walk(start) for name in names)
+    for folder, name in islice(walk, _MOST_FILES):
+        path = folder / name
+        if not outside([glob], [path.relative_to(root).as_posix()]):
+            yield path
 
 
 def create(

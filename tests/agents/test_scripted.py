@@ -210,7 +210,8 @@ def test_it_misbehaves_on_request(tmp_path: Path, action: dict[str, Any], status
 def test_a_daemon_is_swept(tmp_path: Path) -> None:
     change = {"experiment": {"seed": 8}}
     result, _ = play(tmp_path, {"do": [change, {"spawn_daemon": 60}]})
-    assert (result.status, result.counters.survivors) == (Status.OK, 1)
+    left = None if BEST.layers else 1
+    assert (result.status, result.counters.survivors) == (Status.OK, left)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ class ClaudeCode(RealProduct):
             ),
         }  # fmt: skip
         program = self.settings.program(NAME)
-        return Command(tuple(argv), env, read=(program, *self.settings.package_dirs))
+        return Command(
+            tuple(argv), env, read=(program, *self.settings.package_dirs), secrets=(endpoint.token,)
+        )
 
     def parse(self, recording: Recording) -> list[Event]:
         """Events of the stream; usage from the result, else a lower bound from its messages."""

@@ -75,7 +75,9 @@ class Codex(RealProduct):
             *self._effort(), *_sandbox(request, space), *_schema(request, space), "-",
         ]  # fmt: skip
         env = {"CODEX_HOME": str(home), _KEY: endpoint.token}
-        return Command(tuple(argv), env, read=(program, *self.settings.package_dirs))
+        return Command(
+            tuple(argv), env, read=(program, *self.settings.package_dirs), secrets=(endpoint.token,)
+        )
 
     def _effort(self) -> list[str]:
         effort = self.settings.effort

@@ -65,7 +65,9 @@ class OpenCode(RealProduct):
                 "1",
             ),
         }  # fmt: skip
-        return Command(tuple(argv), env, read=(program, *self.settings.package_dirs))
+        return Command(
+            tuple(argv), env, read=(program, *self.settings.package_dirs), secrets=(endpoint.token,)
+        )
 
     def _config(self, request: Request, space: Workspace, url: str) -> dict[str, Any]:
         def allow(capability: str) -> str:

@@ -110,7 +110,12 @@ class OpenHands(RealProduct):
         python = self.settings.program(NAME)
         argv = (self.settings.binary, "-I", str(PROGRAM), json.dumps(spec))
         environment = Path(self.settings.binary).absolute().parent.parent
-        return Command(argv, env, read=(python, environment, PROGRAM, *self.settings.package_dirs))
+        return Command(
+            argv,
+            env,
+            read=(python, environment, PROGRAM, *self.settings.package_dirs),
+            secrets=(endpoint.token,),
+        )
 
     def parse(self, recording: Recording) -> list[Event]:
         """Events of the SDK or of the command line; usage from the result or the session file."""

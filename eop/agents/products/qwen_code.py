@@ -72,7 +72,9 @@ class QwenCode(RealProduct):
             "DISABLE_AUTOUPDATER": "1",
             "NO_UPDATE_NOTIFIER": "1",
         }
-        return Command(tuple(argv), env, read=(program, *self.settings.package_dirs))
+        return Command(
+            tuple(argv), env, read=(program, *self.settings.package_dirs), secrets=(endpoint.token,)
+        )
 
     def parse(self, recording: Recording) -> list[Event]:
         """Events of the stream; an API error comes as a success with an error for a text."""

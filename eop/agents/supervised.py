@@ -1,0 +1,197 @@
+"""A product's process from start to end, watched from outside for what its streams do not show."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eop.agents import events as told
+from eop.agents import status, supervisor
+from eop.agents.contract import Stop, Times
+from eop.core.errors import EopError
+from eop.core.files import read_json, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from eop.agents.contract import Product, Request
+    from eop.agents.jail import Jail
+    from eop.agents.workspace import Workspace
+
+_STOPS = {
+    "wall": Stop.TIMEOUT,
+    "idle": Stop.IDLE,
+    "output": Stop.OUTPUT_CAP,
+    "caller": Stop.CANCELLED,
+}
+# A product that has reported its end and says nothing more has this long to go.
+_LINGER_S = 10.0
+_POLL_S = 0.1
+_WATCHED = ("wall_s", "idle_s", "stdout_bytes", "grace_s")
+# Counting re-reads the stream; it may take this share of the time between two counts.
+_COUNTING_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended: ``error`` when it did not start, ``stop`` when the runtime ended it.
+
+    ``lingered``: it had reported its end and would not go. ``survivors`` is ``None`` where they
+    died uncounted.
+    """
+
+    error: str | None
+    rc: int | None
+    stop: Stop | None
+    lingered: bool
+    survivors: int | None
+    times: Times
+
+
+def run(
+    product: Product,
+    request: Request,
+    space: Workspace,
+    jail: Jail,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    traffic: Callable[[], int],
+) -> Ended:
+    """Run the confined command ``argv`` in the workspace until it ends or must be stopped.
+
+    ``traffic`` counts the product's calls of its model: when it grows, there is progress.
+    """
+    folder = space.directory
+    spec = {
+        "argv": list(argv),
+        "env": dict(env),
+        "layers": jail.layers,
+        "cwd": str(space.tree),
+        "stdin": str(space.prompt),
+        "stdout": str(folder / "stdout"),
+        "stderr": str(folder / "stderr"),
+        "report": str(folder / "exit.json"),
+        **{name: getattr(request.limits, name) for name in _WATCHED},
+    }
+    # The values may be secret: they go through the pipe, and only the names are kept.
+    write_json(folder / "start.json", {**spec, "env": sorted(env), "jail": jail.level()})
+    started = time.time()
+    watch = _Watch(product, request, space, traffic)
+    stopped, said, failed = _supervise(spec, watch)
+    if failed:
+        raise EopError("EOP866", f"the supervisor of an agent failed: {said.strip()}")
+    for name in ("stdout", "stderr"):
+        _cut(folder / name, 2 * request.limits.stdout_bytes)
+    report = read_json(folder / "exit.json")
+    stop = _STOPS.get(report.get("stop"))
+    by_us = stop is Stop.CANCELLED and stopped is not None
+    return Ended(
+        error=report.get("error"),
+        rc=report.get("rc"),
+        stop=stopped.stop if by_us and stopped else stop,
+        lingered=by_us and stopped is _LINGERS,
+        survivors=report.get("survivors", 0),
+        times=Times(started, watch.first_event, time.time(), report.get("wall_s", 0.0)),
+    )
+
+
+def _supervise(spec: dict[str, Any], watch: _Watch) -> tuple[_Stopped | None, str, bool]:
+    """Why this process had the command stopped, if it did; what went wrong with the supervisor."""
+    # A pipe that only this process holds: when it dies, the supervisor sees the end of it.
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", supervisor.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as guard:
+        assert guard.stdin is not None and guard.stderr is not None
+        guard.stdin.write(json.dumps(spec).encode() + b"\n")
+        guard.stdin.flush()
+        stopped = _wait(guard, watch)
+        said = guard.stderr.read().decode(errors="replace")
+    return stopped, said, guard.returncode != 0
+
+
+def _cut(path: Path, most: int) -> None:
+    """What was written between the look at a stream and the end of its writer may be a flood."""
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > most:
+            os.truncate(path, most)
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """Why this process had the supervisor stop the product; ``None`` is no fault of its own."""
+
+    stop: Stop | None
+
+
+_LINGERS, _OVER_BUDGET = _Stopped(None), _Stopped(Stop.BUDGET)
+
+
+class _Watch:
+    """Looks at a running product, now and then: its progress, and what bounds it."""
+
+    def __init__(
+        self, product: Product, request: Request, space: Workspace, traffic: Callable[[], int]
+    ) -> None:
+        self.product, self.limits, self.space = product, request.limits, space
+        self.traffic = traffic
+        self.first_event: float | None = None
+        self._unseen = 0
+        self._size = 0
+        self._due = 0.0
+        self._quiet_since: float | None = None
+
+    def progress(self) -> bool:
+        """Whether there was any since the last look that the supervisor cannot see."""
+        recording = self.space.recording(self.product.sessions)
+        seen = sum(path.stat().st_size for path in recording.sessions) + self.traffic()
+        unseen, self._unseen = self._unseen, seen
+        return seen != unseen
+
+    def look(self) -> _Stopped | None:
+        """Whether the product must be stopped now."""
+        stdout = self.space.directory / "stdout"
+        now = time.monotonic()
+        size = (stdout.stat().st_size if stdout.exists() else 0) + self._unseen
+        if size == self._size:
+            lingers = self._quiet_since is not None and now - self._quiet_since > _LINGER_S
+            return _LINGERS if lingers else None
+        if now < self._due:
+            return None
+        self._size = size
+        self.first_event = self.first_event or time.time()
+        events = self.product.parse(self.space.recording(self.product.sessions))
+        self._quiet_since = now if told.final(events) is not None else None
+        self._due = now + (time.monotonic() - now) / _COUNTING_SHARE
+        return _OVER_BUDGET if status.over_budget(self.limits, tuple(events)) else None
+
+
+def _wait(guard: subprocess.Popen[bytes], watch: _Watch) -> _Stopped | None:
+    """Wait for the supervisor; why this process made it stop the product, if it did."""
+    assert guard.stdin is not None
+    while True:
+        try:
+            guard.wait(_POLL_S)
+            return None
+        except subprocess.TimeoutExpired:
+            pass
+        if watch.progress():
+            with suppress(BrokenPipeError):
+                guard.stdin.write(b".")
+                guard.stdin.flush()
+        stopped = watch.look()
+        if stopped is not None:
+            with suppress(BrokenPipeError):
+                guard.stdin.close()
+            guard.wait()
+            return stopped
