@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from benchmarks import evaluation, harness, profile, scale, steps, targets
+from benchmarks import evaluation, growth, harness, profile, scale, steps, targets
 from benchmarks.child import BenchmarkError
 from benchmarks.document import Document
 from benchmarks.grid import KERNELS, Grid
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from benchmarks.table import Table
 
 _BY_DEFAULT = ("harness", "steps", "evaluation")
-_ON_REQUEST = ("rectools", "scale", "profile")
+_ON_REQUEST = ("rectools", "scale", "profile", "growth")
 _JUDGED = {"steps", "evaluation"}
-_LABELS = ("topic", "model", "lengths", "kernels", "threads", "factor")
+_LABELS = ("topic", "proposals", "model", "lengths", "kernels", "threads", "factor")
 
 
 class Topic(Protocol):
@@ -58,6 +58,7 @@ class Topic(Protocol):
 )
 @click.option("--scale", "scaled", is_flag=True, help="Ten times MovieLens-1M as well.")
 @click.option("--profile", "profiled", is_flag=True, help="The costliest operations as well.")
+@click.option("--growth", "grown", is_flag=True, help="Runs of up to 10,000 proposals as well.")
 @click.option("--model", "models", multiple=True, type=click.Choice(MODELS), default=MODELS)
 @click.option("--lengths", multiple=True, type=click.Choice(LENGTHS), default=LENGTHS)
 @click.option("--kernels", multiple=True, type=click.Choice(KERNELS), default=KERNELS)
@@ -75,6 +76,7 @@ def main(
     peer_python: Path,
     scaled: bool,
     profiled: bool,
+    grown: bool,
     json_file: Path | None,
     document: Path | None,
     **grid: object,
@@ -83,7 +85,7 @@ def main(
 
     Options that name several values are given several times: --threads 1 --threads 4.
     """
-    also = {"rectools": peer is not None, "scale": scaled, "profile": profiled}
+    also = {"rectools": peer is not None, "scale": scaled, "profile": profiled, "growth": grown}
     asked = {*topics, *(name for name, wanted in also.items() if wanted)}
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     report = Report(command, machine(), Document(document) if document else None)
@@ -103,7 +105,7 @@ def _run(asked: set[str], grid: Grid, comparison: Comparison, report: Report) ->
     if report.document is not None:
         report.document.require({*asked, "targets"} if judged else asked)
     click.echo(f"{report.facts}\n")
-    topics: list[Topic] = [harness, steps, evaluation, comparison, scale, profile]
+    topics: list[Topic] = [harness, steps, evaluation, comparison, scale, profile, growth]
     for name, topic in zip([*_BY_DEFAULT, *_ON_REQUEST], topics, strict=True):
         if name in asked:
             rows = report.measured.setdefault(name, [])

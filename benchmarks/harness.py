@@ -35,8 +35,8 @@ def measure(case: Row) -> Row:
 
     events, fold_s = _trace_fold(20 if case["quick"] else _EVENTS)
     return {
-        "check_s": _best(lambda: load(_PROTOCOL, root=child.ROOT)),
-        "start_s": _best(_start_of_eop),
+        "check_s": best(lambda: load(_PROTOCOL, root=child.ROOT)),
+        "start_s": best(_start_of_eop),
         "events": events,
         "fold_s": fold_s,
     }
@@ -57,11 +57,13 @@ def table(rows: Sequence[Row]) -> Table:
     return Table("Harness", _NOTE, ["what", "CPU s", "that is"], cells)
 
 
-def _best(work: Callable[[], object]) -> float:
-    return min(_cpu_seconds(work) for _ in range(3))
+def best(work: Callable[[], object]) -> float:
+    """The least CPU seconds of three calls."""
+    return min(cpu_seconds(work) for _ in range(3))
 
 
-def _cpu_seconds(work: Callable[[], object]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """CPU seconds of a call, those of its child processes included."""
     before = time.process_time() + _children()
     work()
     return time.process_time() + _children() - before
@@ -97,4 +99,4 @@ def _trace_fold(wanted: int) -> tuple[int, float]:
             node = {"node": "it01_investigate_code", "attempt": attempt}
             trace.append("node_entered", {**node, "reserve": reserve})
             trace.append("node_abandoned", {**node, "reason": "bench"})
-        return len(trace.events()), _best(lambda: Trace(folder, plan).state())
+        return len(trace.events()), best(lambda: Trace(folder, plan).state())

@@ -1,88 +1,89 @@
-"""The events of a run with so many proposals, made without a disk and without agents."""
+"""A project in whose last iteration the branches have just opened, after so many proposals.
+
+The protocol is the demo's with other bounds. The events are made without a job and without agents:
+every node succeeds at once.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from eop.protocol.model import (
-    Budget,
-    FanOut,
-    Gate,
-    Join,
-    Loop,
-    OnReject,
-    Output,
-    Phase,
-    Plan,
-)
+from eop.core.files import write_bytes, write_text
+from eop.driver.demo import make_project
+from eop.driver.start import open_run
+from eop.driver.workflow import load_project
+from eop.project.config import read_raw
+from eop.protocol.model import Phase
 from eop.runtime.due import due, opens
-from eop.runtime.events import GENESIS, Event
+from eop.runtime.events import Event, encode
 from eop.runtime.frontier import frontier
+from eop.runtime.node import Instance
 from eop.runtime.reduce import branch_names, reduce
+from eop.runtime.trace import finished
+from eop.runtime.trace_files import EventFiles
+from eop.runtime.witnesses import remember
 
 if TYPE_CHECKING:
-    from eop.runtime.node import Instance
+    from pathlib import Path
+
+    from eop.project.project import Project
+    from eop.protocol.model import Plan
+    from eop.runtime.state import State
 
 PER_ITERATION = 50
+PROTOCOL = "config/protocols/demo.eop.md"
 _TIME = "2026-01-01T00:00:00.000+00:00"
+_CONTENT = b"made by a benchmark\n"
+_FILE = {"sha256": sha256(_CONTENT).hexdigest(), "size": len(_CONTENT)}
 
 
-def procedure(proposals: int) -> Plan:
-    """Propose, a gate, four phases per proposal, a join; as many turns as the proposals need."""
-    turns = math.ceil(proposals / PER_ITERATION)
-    nodes = {"worker": "scripted"}
-    agent = {"pattern": "linear", "nodes": nodes, "budget": Budget(actions=10, wall_s=60)}
-    steps: dict[str, dict[str, Any]] = {
-        "propose": {**agent, "outputs": (Output("proposals", "proposals.json"),)},
-        "implement": {
-            **agent,
-            "needs": ("approve",),
-            "branch": "proposal",
-            "fan_out": FanOut("proposal", "proposals", PER_ITERATION),
-        },
-        "train": {"needs": ("implement",), "branch": "proposal", "function": "train"},
-        "evaluate": {"needs": ("train",), "branch": "proposal", "function": "evaluate"},
-        "analyze": {**agent, "needs": ("evaluate",), "branch": "proposal"},
-        "promote": {"join": Join("analyze"), "function": "promote"},
-    }
-    return Plan(
-        name="proposals",
-        version="1",
-        title="",
-        source="proposals.eop.md",
-        target="hstu",
-        variables={},
-        budget=Budget(),
-        phases=tuple(
-            Phase(name, line, "", "", **more) for line, (name, more) in enumerate(steps.items())
-        ),
-        gates=(Gate("approve", 9, ("propose",), ("proposals",), OnReject()),),
-        loop=Loop("again", 10, ("promote",), "propose", turns) if turns > 1 else None,
-    )
+def project_with(source: Path, folder: Path, proposals: int) -> Project:
+    """A project in ``folder``, from the sources at ``source``, with a run of so many proposals."""
+    make_project(source, folder)
+    path = folder / PROTOCOL
+    write_text(path, _unbounded(path.read_text(), proposals))
+    project = load_project(folder, read_raw(folder))
+    history = _History(project.plan, open_run(project).events()[0], proposals)
+    _write(project, history.events, history.state)
+    return project
 
 
-def play(plan: Plan, proposals: int) -> list[Event]:
-    """What a run of ``plan`` leaves in which every node of so many ``proposals`` succeeds."""
-    return _History(plan, proposals).events
+def _unbounded(demo: str, proposals: int) -> str:
+    """The demo's protocol with room for the proposals: a run budget, branches and turns."""
+    turns = max(2, math.ceil(proposals / PER_ITERATION))
+    demo = re.sub(r"(?m)^budget: .*$", "budget: {actions: 1000000, wall: 999h}", demo, count=1)
+    demo = demo.replace("in: proposals, max: 4}", f"in: proposals, max: {PER_ITERATION}}}")
+    return re.sub(r"(goto: propose\nmax:) \d+", rf"\1 {turns}", demo)
+
+
+def _write(project: Project, events: list[Event], state: State) -> None:
+    """Put events after the first on the disk as a run leaves them: packed where history is over."""
+    files = EventFiles(project.trace_dir)
+    packed = 0
+    for pack in finished(events):
+        contents = [encode(event) for event in events[pack.first - 1 : pack.last]]
+        assert files.pack(pack, contents)
+        packed = pack.last
+    for event in events[max(packed, 1) :]:
+        assert files.publish(event.seq, encode(event))
+    remember(project.run_dir, state)
+    # What the nodes of the last branches build on is looked at when they enter.
+    for key, node in state.nodes.items():
+        if Instance.parse(key).branch is None:
+            for artifact in node.artifacts:
+                write_bytes(project.root / artifact.path, _CONTENT)
 
 
 class _History:
-    def __init__(self, plan: Plan, proposals: int) -> None:
+    def __init__(self, plan: Plan, first: Event, proposals: int) -> None:
         self.plan = plan
         self.left = proposals
-        self.events: list[Event] = []
-        facts = {
-            "run": "bench",
-            "plan": plan.digest,
-            "config": "c",
-            "snapshot": "s",
-            "variables": {},
-        }
-        first = Event(1, "run_started", facts, GENESIS, _TIME, "host")
+        self.events = [first]
         self.state = reduce(plan, None, first)
-        self.events.append(first)
-        while not self.state.ended:
+        while self.left:
             self._go_on()
 
     def _add(self, kind: str, **data: Any) -> None:
@@ -121,18 +122,14 @@ class _History:
 
     def _do(self, node: Instance, phase: Phase) -> None:
         attempt = {"node": node.key, "attempt": 1}
-        folder = f"runs/bench/{node.directory}/artifacts"
+        folder = f"runs/{self.state.run}/{node.directory}/artifacts"
         files = [
-            {"name": o.name, "path": f"{folder}/{o.file}", "sha256": "0" * 64, "size": 1}
-            for o in phase.outputs
+            {"name": output.name, "path": f"{folder}/{output.file}", **_FILE}
+            for output in phase.outputs
         ]
-        usage = {"actions": 3, "wall_s": 1.5}
-        end = {
-            "outcome": "completed",
-            "reason": "",
-            "artifacts": files,
-            "facts": {},
-            "usage": usage,
-        }
-        self._add("node_entered", **attempt, reserve=phase.reservation._asdict())
-        self._add("node_left", **attempt, **end)
+        amount = phase.reservation._asdict()
+        reserve = {unit: amount[unit] for unit in ("actions", "wall_s")}
+        usage = {"actions": 0 if phase.function else 3, "wall_s": 1.5}
+        end = {"outcome": "completed", "reason": "", "artifacts": files, "facts": {}}
+        self._add("node_entered", **attempt, reserve=reserve)
+        self._add("node_left", **attempt, **end, usage=usage)

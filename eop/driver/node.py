@@ -11,7 +11,6 @@ from eop.agents.jail import choose
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_bytes, write_json
 from eop.core.locks import exclusive
-from eop.driver.agent import run_agents
 from eop.functions.context import Context
 from eop.functions.recommender import CandidateError
 from eop.functions.registry import function
@@ -35,7 +34,7 @@ def run_node(root: Path, run: str, key: str) -> None:
     this one waits and then adopts. Raises ``EopError`` when the state machine refuses the node.
     """
     project = Project.of_run(root, run)
-    trace = Trace(project.trace_dir, project.plan)
+    trace = Trace.resumed(project.trace_dir, project.plan)
     instance = Instance.parse(key)
     folder = project.run_dir / instance.directory
     with exclusive(folder / ".lock", wait=True):
@@ -69,9 +68,17 @@ def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
     if (context.directory / "artifacts").exists():
         shutil.rmtree(context.directory / "artifacts")
     started = time.monotonic()
-    result = _call(context) if phase.function else run_agents(context)
+    result = _call(context) if phase.function else _ask(context)
     usage = replace(result.usage, wall_s=time.monotonic() - started)
     return replace(result, usage=usage)
+
+
+def _ask(context: Context) -> NodeResult:
+    """Run a phase of agents."""
+    # A job pays for what it uses: a function needs neither the products nor the patterns.
+    from eop.driver.agent import run_agents
+
+    return run_agents(context)
 
 
 def _call(context: Context) -> NodeResult:

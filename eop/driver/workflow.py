@@ -135,6 +135,7 @@ def advance_and_compile(project: Project) -> Position:
     trace = open_run(project)
     position = advance(project.root, project.run, project.plan, trace)
     trace.compact()
+    trace.save()
     compiled = compile_run(project, position.state, position.frontier)
     for path, text in compiled.files.items():
         write_if_changed(path, text)

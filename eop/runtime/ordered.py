@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from immutables import Map
@@ -24,6 +24,11 @@ class Ordered(Mapping[K, V]):
         self._values: Map[K, V] = Map() if values is None else values
         self._places: Map[K, int] = Map() if places is None else places
         self.get = self._values.get  # type: ignore[method-assign]
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[K, V]]) -> Ordered[K, V]:
+        """The map of ``entries``, whose keys differ, in their order."""
+        return cls(Map(entries), Map((key, place) for place, (key, _) in enumerate(entries)))
 
     def set(self, key: K, value: V) -> Ordered[K, V]:
         """The same map with ``key`` at ``value``; a known key keeps its place."""

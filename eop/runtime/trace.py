@@ -15,6 +15,7 @@ from eop.protocol.model import Plan
 from eop.runtime.events import GENESIS, Event, decode, encode
 from eop.runtime.migration import kept_plan, obstacles
 from eop.runtime.reduce import Refused, reduce
+from eop.runtime.saved import save, saved
 from eop.runtime.trace_files import EventFiles, Listing, Pack
 
 if TYPE_CHECKING:
@@ -42,9 +43,23 @@ class Trace:
         self.directory = directory
         self.plan = plan
         self._files = EventFiles(directory)
+        # The events read so far are those after the first ``_skipped``.
+        self._skipped = 0
         self._events: list[Event] = []
         self._state: State | None = None
         self._plans = {plan.digest: plan}
+
+    @classmethod
+    def resumed(cls, directory: Path, plan: Plan) -> Trace:
+        """A trace that is read from the state on that ``save`` left: for jobs of one node.
+
+        Where that is not the state at an event of this trace under this plan, all is read.
+        """
+        trace = cls(directory, plan)
+        state = saved(directory.parent)
+        if state is not None and state.plan == plan.digest and trace._holds(state.seq, state.head):
+            trace._skipped, trace._state = state.seq, state
+        return trace
 
     @property
     def root(self) -> Path:
@@ -58,6 +73,8 @@ class Trace:
 
     def events(self) -> tuple[Event, ...]:
         """All events so far, in order."""
+        if self._skipped:
+            return Trace(self.directory, self.plan).events()
         self._catch_up()
         return tuple(self._events)
 
@@ -112,12 +129,29 @@ class Trace:
             if not self._files.pack(pack, contents):
                 raise self._broken(pack.name, "its events are not those that were read")
 
+    def save(self) -> None:
+        """Leave the state of now for jobs to begin with."""
+        save(self.directory.parent, self.state())
+
+    def _holds(self, seq: int, digest: str) -> bool:
+        """Whether event ``seq`` of the files has this digest; the ones before are not read."""
+        content = self._files.event(seq)
+        try:
+            return content is not None and decode(content).digest == digest
+        except ValueError:
+            return False
+
+    @property
+    def _seq(self) -> int:
+        """The number of the next event."""
+        return self._skipped + len(self._events) + 1
+
     def _next(self, kind: str, data: Mapping[str, Any]) -> Event:
         return Event(
-            seq=len(self._events) + 1,
+            seq=self._seq,
             type=kind,
             data=data,
-            prev=self._events[-1].digest if self._events else GENESIS,
+            prev=self._state.head if self._state else GENESIS,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             host=socket.gethostname(),
         )
@@ -126,7 +160,7 @@ class Trace:
         """Fold what came since the last call."""
         suspect = None
         while True:
-            seq = len(self._events) + 1
+            seq = self._seq
             contents = self._files.read_singles(seq)
             # Looked at after the single files were read: what is packed by now is read from there.
             listing = self._files.listing()
@@ -145,7 +179,7 @@ class Trace:
 
     def _fold_singles(self, contents: Iterable[bytes]) -> None:
         for content in contents:
-            seq = len(self._events) + 1
+            seq = self._seq
             self._fold(content, self._files.single(seq).name)
 
     def _fold_pack(self, pack: Pack, seq: int) -> None:
@@ -159,7 +193,7 @@ class Trace:
             raise self._broken(f"{pack.name}, event {pack.last}", "more follows it in the pack")
 
     def _fold(self, content: bytes, place: str) -> None:
-        seq = len(self._events) + 1
+        seq = self._seq
         try:
             event = decode(content)
             if event.seq != seq:
@@ -184,10 +218,15 @@ class Trace:
             if new is None:
                 name = kept_plan(after.plan)
                 raise Refused(f"{name} is missing, or is not the plan that the event names")
-            against = obstacles(plan, new, before, self._events)
+            against = obstacles(plan, new, before, self._history(before.seq))
             if against:
                 raise Refused("; ".join(against))
         return after
+
+    def _history(self, seq: int) -> Sequence[Event]:
+        """The events up to ``seq``."""
+        whole = Trace(self.directory, self.plan).events() if self._skipped else self._events
+        return whole[:seq]
 
     def _named(self, digest: object) -> Plan | None:
         """The plan of this digest, if it is the present one or was kept."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SINGLE = re.compile(r"(\d{8})\.json")
+# Of an event that is looked up alone: longer ones are found by reading the whole trace.
+_LONGEST_LINE = 1 << 20
 _PACK = re.compile(r"(\d{8})-(\d{8})\.jsonl")
 
 
@@ -88,6 +90,20 @@ class EventFiles:
             while True:
                 found.append(_read(f"{self.directory}/{seq + len(found):08d}.json"))
         return found
+
+    def event(self, seq: int) -> bytes | None:
+        """The content of one event, alone or the last of its pack; else ``None``."""
+        pack = self.listing().pack_of(seq)
+        if pack is not None:
+            return self._last_line(pack) if pack.last == seq else None
+        found = self.single(seq)
+        return found.read_bytes() if found.is_file() else None
+
+    def _last_line(self, pack: Pack) -> bytes | None:
+        with (self.directory / pack.name).open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - _LONGEST_LINE))
+            return stream.read().removesuffix(b"\n").rpartition(b"\n")[2] or None
 
     def read_pack(self, pack: Pack) -> list[bytes]:
         """The lines of a pack, without their ends, and what follows the last of these."""

@@ -13,6 +13,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from random_plans import plans
 
 from eop.protocol.model import ANY, UNITS, Phase, Plan
+from eop.runtime import saved
 from eop.runtime.due import asked, due, opens
 from eop.runtime.events import GENESIS, Event
 from eop.runtime.frontier import enabled, frontier
@@ -291,6 +292,13 @@ class Histories(Halting):
         for key, node in self.state.nodes.items():
             attempts = self.plan.phase(Instance.parse(key).step).budget.attempts
             assert node.failures <= attempts
+
+    @invariant()
+    def a_saved_state_comes_back(self) -> None:
+        again = saved.decode(saved.encode(self.state))
+        assert again == self.state
+        assert list(again.nodes.items()) == list(self.state.nodes.items())
+        assert list(again.gates.items()) == list(self.state.gates.items())
 
     @invariant()
     def a_guard_lets_in_only_when_it_is_true(self) -> None:
