@@ -89,5 +89,6 @@ CODES = MappingProxyType(
         "EOP512": "what workers leave cannot be joined",
         "EOP520": "a node's budget does not fit into its phase's",
         "EOP521": "a budget in a unit that nobody measures",
+        "EOP522": "a phase without an amount of its own of what the run limits",
     }
 )

@@ -8,6 +8,7 @@ from planted_faults import Fault
 def _second(needs: str, then: str = "needs: [sketch]") -> str:
     """A fan-out beside the one that is there, whose two phases have these needs, and its join."""
     agent = "pattern: linear\nnodes: {writer: scripted}\ntools: [read]\n"
+    agent += "budget: {actions: 5, wall: 5m}\n"
     head = "for_each: {item: draft, in: proposals, max: 2}"
     steps = [
         f"phase: sketch\n{needs}\n{head}\n{agent}outputs: {{sketch: {{file: a.md}}}}",
@@ -50,7 +51,8 @@ BRANCH_FAULTS = [
         "EOP433",
         "```eop\nphase: promote\njoin: {of: analyze, wait: all, at_least: 1}",
         "```eop\nphase: told\njoin: {of: train, wait: all}\npattern: linear\ntools: [read]\n"
-        "nodes: {teller: scripted}\noutputs: {told: {file: told.md}}\n```\n\nTell.\n\n"
+        "nodes: {teller: scripted}\nbudget: {actions: 5, wall: 5m}\n"
+        "outputs: {told: {file: told.md}}\n```\n\nTell.\n\n"
         "```eop\nphase: promote\njoin: {of: analyze, wait: any}",
         "any",
         "'told' waits for",
@@ -60,7 +62,8 @@ BRANCH_FAULTS = [
         "## Close the turn\n\n```eop\nphase: promote\njoin: {of: analyze, wait: all, at_least: 1}",
         _second("needs: [approve]")
         + "\n```eop\nphase: gather\njoin: {of: analyze, wait: all}\npattern: linear\n"
-        "nodes: {writer: scripted}\ntools: [read]\noutputs: {told: {file: d.md}}\n```\n\nTell.\n"
+        "nodes: {writer: scripted}\ntools: [read]\nbudget: {actions: 5, wall: 5m}\n"
+        "outputs: {told: {file: d.md}}\n```\n\nTell.\n"
         "\n```eop\nphase: promote\nneeds: [gather]\njoin: {of: polish, wait: all}",
         "promote",
         "in another fan-out",

@@ -95,6 +95,7 @@ def test_an_optional_phase_between_is_a_way_round_a_gate_that_may_not_be_asked(
     """Held: the gate is asked whatever happens. Not held: a guard above may leave it unasked."""
     optional = "```eop\nphase: remark\nneeds: [agree]\noptional: true\npattern: linear\n"
     optional += "nodes: {writer: scripted}\ntools: [read]\noutputs: {remark: {file: remark.md}}\n"
+    optional += "budget: {actions: 5, wall: 5m}\n"
     optional += "```\n\nRemark.\n\n"
     start = SOUND.index("```eop\nphase: base\n")
     text = SOUND[:start] + optional + SOUND[start:].replace("needs: [agree]", "needs: [remark]", 1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planted_branches import BRANCH_FAULTS
+from planted_budgets import BUDGET_FAULTS
 from planted_decisions import DECISION_FAULTS
 from planted_faults import FAULTS, SOUND, Fault
 from planted_patterns import PATTERN_FAULTS
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
-ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *DECISION_FAULTS, *PATTERN_FAULTS]
+ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *BUDGET_FAULTS, *DECISION_FAULTS, *PATTERN_FAULTS]
 WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117", "EOP119"}
 
 
@@ -65,7 +66,7 @@ def test_a_folder_is_no_protocol(project: Path) -> None:
 def test_bytes_that_are_not_text(project: Path) -> None:
     [only] = found(project, SOUND.encode().replace(b"Say what", b"Say \xff what"))
     assert only.code == "EOP102"
-    assert str(only.where) == "some.eop.md:25:5"
+    assert str(only.where) == "some.eop.md:26:5"
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])

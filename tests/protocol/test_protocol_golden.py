@@ -29,7 +29,7 @@ phase: look
 pattern: lineer
 nodes: {reader: scripted}
 tools: [read, wirte]
-budget: {actions: 20}
+budget: {actions: 20, wall: 5m}
 outputs: {report: {file: report.md}}
 ```
 
@@ -60,7 +60,7 @@ config/protocols/faulty.eop.md:15:15: error[EOP302] unknown tool 'wirte'
   hint: known: read, edit, shell
 
 config/protocols/faulty.eop.md:16:19: error[EOP501] actions 20 does not fit into the run's 10
-  16 | budget: {actions: 20}
+  16 | budget: {actions: 20, wall: 5m}
      |                   ^^
   hint: lower it, or raise the budget in the front matter
 

@@ -20,6 +20,7 @@ phase: propose
 pattern: linear
 nodes: {proposer: scripted}
 tools: [read]
+budget: {actions: 5, wall: 5m}
 outputs: {proposals: {file: proposals.json, schema: proposals}}
 ```
 

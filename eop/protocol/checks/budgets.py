@@ -1,10 +1,12 @@
-"""Budgets that nest and tools that the products of a phase can hold agents to."""
+"""Budgets that nest and leave nothing out, and tools that products can hold their agents to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eop.core.errors import did_you_mean
 from eop.protocol.checks.phases import product_place
+from eop.protocol.markers import KINDS
 from eop.protocol.model import UNITS, shown
 from eop.protocol.products import MEASURES, UNDENIABLE
 
@@ -17,13 +19,17 @@ if TYPE_CHECKING:
 
 
 def check_budgets(draft: Draft, report: Report) -> None:
-    """A node's budget fits into its phase's, a phase's into the run's; somebody can measure it."""
+    """Check that what a phase may cost is known, measured, and fits into what is around it.
+
+    So all that is at work at a time is set aside beforehand, and the run never overdrawn.
+    """
+    held = _run_measured(draft, report)
     for phase in draft.phases:
+        _own_amounts(phase, held, report)
         _fits_the_run(phase, draft, report)
         for role in phase.value.node_budgets:
             _fits_the_phase(phase, role, report)
         _measured(phase, report)
-    _run_measured(draft, report)
 
 
 def _fits_the_run(phase: Placed[Phase], draft: Draft, report: Report) -> None:
@@ -41,6 +47,38 @@ def _fits_the_run(phase: Placed[Phase], draft: Draft, report: Report) -> None:
         message = f"{unit} {total} does not fit into the run's {shown(field, whole)}"
         hint = "lower it, or raise the budget in the front matter"
         report.error("EOP501", message, phase.node.at("budget", unit), hint)
+
+
+def _own_amounts(phase: Placed[Phase], limited: tuple[str, ...], report: Report) -> None:
+    """A phase has an amount of its own of all that the run limits and it can spend."""
+    value, written = phase.value, phase.node.values.get("budget")
+    misspelt = any(
+        did_you_mean(key, ["budget"]) for key in phase.node.keys.keys() - KINDS["phase"].keys()
+    )
+    if misspelt or not (value.pattern or value.function):
+        return
+    missing = []
+    for unit in (one for one in limited if UNITS[one] in value.spends):
+        silent = [(role, name) for role, name in value.cast if unit not in _reported(name)]
+        for role, product in silent:
+            message = f"the run limits {unit}, and '{product}' reports none"
+            hint = f"take a product that reports {unit}, or drop it from the run's budget"
+            report.error("EOP521", message, product_place(phase, role, product), hint)
+        unreadable = written is not None and unit in getattr(written, "keys", (unit,))
+        if getattr(value.budget, UNITS[unit]) is None and not silent and not unreadable:
+            missing.append(unit)
+    if missing:
+        message = f"'{value.id}' has no {' and no '.join(missing)} of its own, which the run limits"
+        span = phase.node.key("budget") if written is not None else phase.name
+        wanted = ", ".join(f"{unit}: ..." for unit in missing)
+        add = f"add {wanted}" if written is not None else f"add budget: {{{wanted}}}"
+        hint = f"{add}; it is set aside before the phase starts"
+        report.error("EOP522", message, span, hint)
+
+
+def _reported(product: str) -> frozenset[str]:
+    """The units that somebody measures of what a product does; an unknown one may report all."""
+    return MEASURES.get(product, frozenset(UNITS)) | {"wall"}
 
 
 def _fits_the_phase(phase: Placed[Phase], role: str, report: Report) -> None:
@@ -74,13 +112,17 @@ def _measured(phase: Placed[Phase], report: Report) -> None:
             report.error("EOP521", message, phase.node.at(*path, unit), "drop it, or limit wall")
 
 
-def _run_measured(draft: Draft, report: Report) -> None:
+def _run_measured(draft: Draft, report: Report) -> tuple[str, ...]:
+    """The units that the run limits and its products can be held to."""
+    limited = [unit for unit, field in UNITS.items() if getattr(draft.budget, field) is not None]
     products = {product for phase in draft.phases for _, product in phase.value.cast}
     if not products or draft.front_node is None:
-        return
-    for unit in _unmeasured(draft.budget, products):
+        return tuple(limited)
+    unmeasured = _unmeasured(draft.budget, products)
+    for unit in unmeasured:
         message = f"no product of this protocol reports {unit}"
         report.error("EOP521", message, draft.front_node.at("budget", unit), "drop it")
+    return tuple(unit for unit in limited if unit not in unmeasured)
 
 
 def _unmeasured(budget: Budget, products: set[str]) -> list[str]:
