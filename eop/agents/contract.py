@@ -64,9 +64,9 @@ class Limits:
 
     ``idle_s`` is the longest time without progress (a byte on a stream, a session file that grows,
     a call of the model), ``stdout_bytes`` the cap on the two streams together, ``grace_s`` the time
-    after each of SIGINT and SIGTERM. ``actions`` is enforced while the
-    product runs. ``model_calls``, tokens (read, written, or both: ``tokens``) and ``usd`` are
-    judged when it has ended, and handed to the products that can stop themselves.
+    after each of SIGINT and SIGTERM. ``actions`` is enforced while the product runs.
+    ``model_calls``, tokens (read, written, or both: ``tokens``) and ``usd`` are held by the gateway
+    before each call; without one they are judged when the product has ended.
     """
 
     actions: int | None = None
@@ -131,7 +131,8 @@ class Request:
 
     ``directory`` is the attempt's own folder (layout: ``eop.agents.workspace``). ``store`` is the
     runtime's bare git store and ``base`` the id of the tree that the workspace was made from.
-    ``endpoint`` overrides the product's own.
+    ``endpoint`` is the model's API if it is not the product's own; the product itself is told of
+    the gateway before it, and of the attempt's token, in its place.
     ``editable`` are the only globs that may change; everything else is protected. ``hidden``
     paths must stay unreadable even if a readable folder contains them. ``key`` is the same for
     every attempt at the same work. ``jail`` is what confines it, known when it is invoked.
@@ -321,7 +322,8 @@ class Result:
 
     ``retryable`` says whether the same work may be tried again (``eop.agents.retry``). ``text``
     and ``structured`` are the final answer. ``outputs`` maps output names to the files that were
-    left and conform. ``trace`` maps stdout, stderr and events to their files.
+    left and conform. ``notes`` tell what is worth knowing and breaks no rule.
+    ``trace`` maps stdout, stderr and events to their files.
     """
 
     status: Status
@@ -337,6 +339,7 @@ class Result:
     exit: Exit | None = None
     violations: tuple[str, ...] = ()
     product: ProductFacts | None = None
+    notes: tuple[str, ...] = ()
     trace: dict[str, Path] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -361,10 +364,6 @@ class Product(Protocol):
         """Whether it may run without a jail."""
 
     @property
-    def network(self) -> bool:
-        """Whether it needs the network."""
-
-    @property
     def capabilities(self) -> frozenset[str]:
         """What it can be allowed or denied; asking for more is a ``setup_error``."""
 
@@ -378,6 +377,12 @@ class Product(Protocol):
 
     def probe(self) -> ProductFacts:
         """Version facts; ``EopError`` when the product is missing."""
+
+    def upstream(self) -> Endpoint | None:
+        """The API of the model that it calls, with the real key; ``EopError`` when it is not set.
+
+        It reaches nothing but the gateway before that API; ``None`` for one that calls no model.
+        """
 
     def command(self, request: Request) -> Command:
         """The command line for one invocation; the prompt comes on standard input."""

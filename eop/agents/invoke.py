@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from eop.agents import status
 from eop.agents.answer import leave
 from eop.agents.contract import Exit, Mode, Reason, Request, Result, Status
 from eop.agents.events import Kind
+from eop.agents.gateway.gateway import before
+from eop.agents.gateway.ledger import disagreement, read_account
+from eop.agents.gateway.prices import NO_PRICES
 from eop.agents.inspection import PATCH_FILE, clean, inspect
 from eop.agents.outputs import collect
 from eop.agents.redact import Redactor
@@ -24,41 +28,47 @@ from eop.core.errors import EopError
 from eop.core.files import write_json, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from eop.agents.contract import Command, Product, ProductFacts, Recording
     from eop.agents.events import Event
-    from eop.agents.jail import Jail
+    from eop.agents.gateway.prices import Prices
+    from eop.agents.jail import Jail, Way
     from eop.agents.supervised import Ended
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
-def invoke(
-    product: Product, request: Request, jail: Jail, *, traffic: Callable[[], int] = lambda: 0
-) -> Result:
+def invoke(product: Product, request: Request, jail: Jail, prices: Prices = NO_PRICES) -> Result:
     """Run ``product`` on a prepared attempt folder and return what came of it.
 
-    ``traffic`` counts the product's calls of its model, if anybody does: they are progress.
-    Whatever the product does ends in a ``Result``; ``EopError`` is for faults of the runtime.
-    Leaves ``request.json``, ``stdout``, ``stderr``, ``events.jsonl``, ``patch.diff`` and
-    ``result.json`` in the attempt's folder, none with a secret. When the caller dies, so does the
-    product.
+    A product that calls a model does so through a gateway of this attempt, which keeps its account
+    in USD by ``prices``. Whatever the product does ends in a ``Result``; ``EopError`` is for faults
+    of the runtime. Leaves ``request.json``, ``stdout``, ``stderr``, ``events.jsonl``,
+    ``patch.diff``, ``result.json`` and the gateway's ledger in the attempt's folder, none with a
+    secret. When the caller dies, so does the product.
     """
     space = Workspace(request.directory)
     request = replace(request, jail=jail.level())
     write_json(space.request, request.to_json())
-    try:
-        facts = product.probe()
-        _require_capabilities(product, request)
-        command = product.command(request)
-        _require_clean(product, command)
-    except EopError as error:
-        return _record(space, _not_started(str(error)))
-    redactor = Redactor(command.secrets)
-    argv = _confined(command, request, space, product, jail)
-    ended = run(product, request, space, jail, argv, _environment(command, space), traffic)
+    with ExitStack() as stack:
+        try:
+            facts = product.probe()
+            _require_capabilities(product, request)
+            gateway = None
+            upstream = request.endpoint or product.upstream()
+            if upstream is not None:
+                gateway = stack.enter_context(before(upstream, request, prices, jail))
+                request = replace(request, endpoint=gateway.endpoint)
+            command = product.command(request)
+            _require_clean(product, command)
+        except EopError as error:
+            return _record(space, _not_started(str(error)))
+        redactor = Redactor([*command.secrets, *([upstream.token] if upstream else [])])
+        argv = _confined(command, request, space, jail, gateway.way if gateway else None)
+        environment = _environment(command, space)
+        traffic = gateway.traffic if gateway else None
+        ended = run(product, request, space, jail, argv, environment, traffic)
     if ended.error is not None:
         return _record(space, _not_started(ended.error, facts))
     clean(space, redactor)
@@ -86,14 +96,12 @@ def _require_clean(product: Product, command: Command) -> None:
 
 
 def _confined(
-    command: Command, request: Request, space: Workspace, product: Product, jail: Jail
+    command: Command, request: Request, space: Workspace, jail: Jail, way: Way | None
 ) -> list[str]:
     read = [*command.read, space.inputs, space.prompt, space.request]
     write = [space.outputs, space.home, space.tmp]
     (write if request.mode is Mode.WRITE else read).append(space.tree)
-    return jail.wrap(
-        command.argv, read=read, write=write, hidden=request.hidden, network=product.network
-    )
+    return jail.wrap(command.argv, read=read, write=write, hidden=request.hidden, way=way)
 
 
 def _environment(command: Command, space: Workspace) -> dict[str, str]:
@@ -117,36 +125,40 @@ def _judge(
         leave(space.outputs / request.answer.file, request.answer, final)
     made, violations = inspect(request, space, redactor, Caps())
     outputs, wrong = collect(space.outputs, request.outputs)
-    decided, reason = status.decide(
-        status.Facts(
-            mode=request.mode,
-            stop=ended.stop,
-            rc=ended.rc,
-            lingered=ended.lingered,
-            violations=violations,
-            events=events,
-            limits=request.limits,
-            missing=tuple(wrong),
-            changed=bool(made.changes),
-            complaint=tail(recording.stderr),
-        )
+    account = read_account(space.directory)
+    known = status.Facts(
+        mode=request.mode,
+        stop=ended.stop,
+        rc=ended.rc,
+        lingered=ended.lingered,
+        violations=violations,
+        events=events,
+        limits=request.limits,
+        missing=tuple(wrong),
+        changed=bool(made.changes),
+        complaint=tail(recording.stderr),
+        counted=(account.usage, len(account.made)) if account else None,
+        refused=account.refused if account else None,
     )
+    decided, reason = status.decide(known)
+    note = disagreement(account, told.usage(events)) if account else None
     _write_events(space, events)
     signal = -ended.rc if ended.rc is not None and ended.rc < 0 else None
     return Result(
         status=decided,
         reason=reason,
         retryable=RETRIES[decided].most > 0,
-        usage=told.usage(events),
+        usage=known.usage,
         patch=made,
         text=final.data.get("text") if final else None,
         structured=final.data.get("structured") if final else None,
         outputs=outputs,
-        counters=replace(told.counters(events), survivors=ended.survivors),
+        counters=replace(known.counters, survivors=ended.survivors),
         times=ended.times,
         exit=Exit(None if signal else ended.rc, signal, ended.stop),
         violations=violations,
         product=_reported(facts, events),
+        notes=(note,) if note else (),
         trace=_trace(space, recording),
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eop.agents import landlock
+from eop.agents.gateway import forwarder
 from eop.core.errors import EopError, ExitCode
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 # Of /proc only the machine's facts and the command's own entry: the command lines and environments
 # of other programs are theirs.
 _PROC = ("self", "cpuinfo", "meminfo", "stat", "sys", "filesystems", "version")
+_FIRST_WITH_TCP = 4
 _ACCELERATORS = ("nvidia*", "dri", "kfd")
 # A root who may not set file capabilities can make no user namespace of his own, which Codex's
 # sandbox needs; and no other user id will do: this one alone is sure to have a name.
 _BWRAP = (
     "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-    "--unshare-uts", "--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP",
+    "--unshare-uts", "--unshare-net", "--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP",
     "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 )  # fmt: skip
 _PRIVATE_IN = Path("/etc")
@@ -51,6 +53,25 @@ class Isolation(StrEnum):
     OFF = "off"
 
 
+class Containment(StrEnum):
+    """What holds a command to the one way out that it is given, from strong to not at all."""
+
+    NAMESPACE = "namespace"  # it has a network of its own, and reaches nothing else
+    PORT = "port"  # it may connect by TCP to that port alone, of any host; UDP is open
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Way:
+    """The one way out of a jail: a TCP port of the loopback.
+
+    ``socket``: the Unix socket behind that port, when the jail has a network of its own.
+    """
+
+    port: int
+    socket: Path | None = None
+
+
 @dataclass(frozen=True)
 class Jail:
     """A way to start commands so that they reach only what they are given."""
@@ -66,6 +87,17 @@ class Jail:
         """Processes between the one that is started and the command: bwrap and its first child."""
         return 2 if self.kind is Level.BWRAP else 0
 
+    def containment(self) -> Containment:
+        """What holds a command that is given a way out to that way, on this machine."""
+        match self.kind:
+            case Level.BWRAP:
+                return Containment.NAMESPACE
+            case Level.LANDLOCK if landlock_has_networks():
+                return Containment.NAMESPACE
+            case Level.LANDLOCK if landlock.abi() >= _FIRST_WITH_TCP:
+                return Containment.PORT
+        return Containment.NONE
+
     def wrap(
         self,
         argv: Sequence[str],
@@ -73,22 +105,26 @@ class Jail:
         read: Iterable[Path] = (),
         write: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
-        network: bool = False,
+        way: Way | None = None,
     ) -> list[str]:
         """The command line that runs ``argv`` confined.
 
         ``read`` and ``write`` are files or folders that exist; the system's folders and this
         interpreter are readable always. ``hidden`` stays out of reach even below those. The
-        current directory and the environment pass through. Landlock denies TCP (ABI 4 on) when
-        ``network`` is false, bubblewrap every network. ``EopError`` when ``hidden`` cannot be held.
+        current directory and the environment pass through. There is no network but ``way``, as far
+        as ``containment`` says; without ``way`` Landlock denies TCP (ABI 4 on), bubblewrap every
+        network. ``EopError`` when ``hidden`` cannot be held.
         """
-        readable = [*_base_paths(network=network), *_real(read)]
+        readable = [*_base_paths(), *_real(read)]
         writable, concealed = _real(write), _real(hidden)
+        if way and way.socket:
+            readable += [Path(forwarder.__file__).resolve(), way.socket.parent.resolve()]
+            argv = _forwarded(argv, way.port, way.socket)
         match self.kind:
             case Level.BWRAP:
-                return _bwrap(argv, readable, writable, concealed, network=network)
+                return _bwrap(argv, readable, writable, concealed)
             case Level.LANDLOCK:
-                return _landlock(argv, readable, writable, concealed, network=network)
+                return _landlock(argv, readable, writable, concealed, _network(way))
             case Level.NONE:
                 return list(argv)
 
@@ -148,15 +184,32 @@ def _remedy() -> str:
 def _bwrap_works() -> bool:
     if shutil.which("bwrap") is None:
         return False
-    trial = _bwrap(["true"], _base_paths(network=False), [], [], network=False)
+    trial = _bwrap(["true"], _base_paths(), [], [])
     return subprocess.run(trial, capture_output=True, check=False).returncode == 0
 
 
-def _base_paths(*, network: bool) -> list[Path]:
+@functools.cache
+def landlock_has_networks() -> bool:
+    """Whether a process can leave this machine's network here, tried out once per process."""
+    trial = _landlock(["true"], _base_paths(), [], [], landlock.OWN)
+    return subprocess.run(trial, capture_output=True, check=False).returncode == 0
+
+
+def _network(way: Way | None) -> str:
+    if way is None:
+        return landlock.CLOSED
+    return landlock.OWN if way.socket else str(way.port)
+
+
+def _forwarded(argv: Sequence[str], port: int, socket: Path) -> list[str]:
+    program = [sys.executable, "-I", "-S", str(Path(forwarder.__file__).resolve())]
+    return [*program, "--socket", str(socket.resolve()), "--port", str(port), "--", *argv]
+
+
+def _base_paths() -> list[Path]:
     interpreter = [Path(sys.prefix), Path(sys.base_prefix)]
-    names = [Path("/etc/resolv.conf").resolve()] if network else []
     system = [Path(name) for name in _SYSTEM]
-    return [path for path in [*system, *interpreter, *names] if path.exists()]
+    return [path for path in [*system, *interpreter] if path.exists()]
 
 
 @functools.cache
@@ -191,9 +244,9 @@ def _below(path: Path, roots: Iterable[Path]) -> Path | None:
 
 
 def _bwrap(
-    argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path], *, network: bool
+    argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path]
 ) -> list[str]:
-    options = [*_BWRAP, *([] if network else ["--unshare-net"])]
+    options = [*_BWRAP]
     for path in _devices():
         options += ["--dev-bind", str(path), str(path)]
     for flag, paths in (("--ro-bind", read), ("--bind", write)):
@@ -214,7 +267,7 @@ def _cover(path: Path) -> list[str]:
 
 
 def _landlock(
-    argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path], *, network: bool
+    argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path], network: str
 ) -> list[str]:
     for path in hidden:
         root = _below(path, [*read, *write])
@@ -233,9 +286,9 @@ def _landlock(
     for flag, paths in (("--ro", shown), ("--rw", [*devices, *_devices(), *write])):
         for path in paths:
             options += [flag, str(path)]
-    closed = [] if network else ["--no-network"]
     # By file and isolated: nothing in the current directory or PYTHONPATH may run before the jail.
-    return [sys.executable, "-I", "-S", landlock.__file__, *options, *closed, "--", *argv]
+    options += ["--network", network]
+    return [sys.executable, "-I", "-S", landlock.__file__, *options, "--", *argv]
 
 
 def _pieces(path: Path) -> list[Path]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eop.agents import events as told
-from eop.agents.contract import Limits, Mode, Reason, Source, Status, Stop
+from eop.agents.contract import Counters, Limits, Mode, Reason, Source, Status, Stop, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,8 @@ class Facts:
     negative for a signal; ``lingered`` is true for a product that had reported its end and would
     not go. ``missing`` names outputs that are absent or do not conform, with the reason;
     ``changed`` says whether the workspace differs from its base. ``complaint`` is the end of the
-    standard error, for people.
+    standard error, for people. ``counted`` is what the gateway counted, which goes before what the
+    product tells; ``refused`` is the status and the reason of the last call that it refused.
     """
 
     mode: Mode
@@ -49,6 +50,19 @@ class Facts:
     missing: tuple[str, ...] = ()
     changed: bool = False
     complaint: str = ""
+    counted: tuple[Usage, int] | None = None
+    refused: tuple[Status, Reason] | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent, by the gateway's count, else by the product's word."""
+        return self.counted[0] if self.counted else told.usage(self.events)
+
+    @property
+    def counters(self) -> Counters:
+        """Counts of the run, model calls by the gateway's."""
+        counters = told.counters(self.events)
+        return replace(counters, model_calls=self.counted[1]) if self.counted else counters
 
 
 def decide(facts: Facts) -> tuple[Status, Reason]:
@@ -89,7 +103,7 @@ def _policy_violation(facts: Facts) -> Reason | None:
 
 
 def _budget_exhausted(facts: Facts) -> Reason | None:
-    over = over_budget(facts.limits, facts.events)
+    over = over_budget(facts.limits, facts.usage, facts.counters)
     if over:
         return Reason(over, f"more {over} than the budget allows")
     if facts.stop in _STOPPED_FOR_BUDGET:
@@ -97,9 +111,8 @@ def _budget_exhausted(facts: Facts) -> Reason | None:
     return _failure(facts, Status.BUDGET_EXHAUSTED)
 
 
-def over_budget(limits: Limits, events: tuple[Event, ...]) -> str | None:
+def over_budget(limits: Limits, usage: Usage, counted: Counters) -> str | None:
     """The first unit of the budget that a run is known to have gone over."""
-    usage, counted = told.usage(events), told.counters(events)
     spent = {
         "actions": counted.actions,
         "model_calls": counted.model_calls,
@@ -120,7 +133,12 @@ def _product_error(status: Status) -> Callable[[Facts], Reason | None]:
 
 
 def _failure(facts: Facts, status: Status) -> Reason | None:
-    """What the product said, if it said that this is what went wrong."""
+    """What the product said, if it said that this is what went wrong.
+
+    The gateway knows better why it refused a call than a product whose work came to nothing by it.
+    """
+    if facts.refused is not None and _invalid_output(facts) is not None:
+        return facts.refused[1] if facts.refused[0] is status else None
     final = told.final(facts.events)
     if final is None or final.data.get("error") != status:
         return None

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import events as told
 from eop.agents import status, supervisor
-from eop.agents.contract import Stop, Times
+from eop.agents.contract import Stop, Times, Usage
 from eop.core.errors import EopError
 from eop.core.files import read_json, write_json
 
@@ -62,11 +62,11 @@ def run(
     jail: Jail,
     argv: Sequence[str],
     env: Mapping[str, str],
-    traffic: Callable[[], int],
+    traffic: Callable[[], int] | None = None,
 ) -> Ended:
     """Run the confined command ``argv`` in the workspace until it ends or must be stopped.
 
-    ``traffic`` counts the product's calls of its model: when it grows, there is progress.
+    ``traffic`` is the gateway's count of what its model answers: when it grows, there is progress.
     """
     folder = space.directory
     spec = {
@@ -141,7 +141,11 @@ class _Watch:
     """Looks at a running product, now and then: its progress, and what bounds it."""
 
     def __init__(
-        self, product: Product, request: Request, space: Workspace, traffic: Callable[[], int]
+        self,
+        product: Product,
+        request: Request,
+        space: Workspace,
+        traffic: Callable[[], int] | None,
     ) -> None:
         self.product, self.limits, self.space = product, request.limits, space
         self.traffic = traffic
@@ -154,7 +158,8 @@ class _Watch:
     def progress(self) -> bool:
         """Whether there was any since the last look that the supervisor cannot see."""
         recording = self.space.recording(self.product.sessions)
-        seen = sum(path.stat().st_size for path in recording.sessions) + self.traffic()
+        seen = sum(path.stat().st_size for path in recording.sessions)
+        seen += self.traffic() if self.traffic else 0
         unseen, self._unseen = self._unseen, seen
         return seen != unseen
 
@@ -173,7 +178,11 @@ class _Watch:
         events = self.product.parse(self.space.recording(self.product.sessions))
         self._quiet_since = now if told.final(events) is not None else None
         self._due = now + (time.monotonic() - now) / _COUNTING_SHARE
-        return _OVER_BUDGET if status.over_budget(self.limits, tuple(events)) else None
+        usage, counters = told.usage(events), told.counters(events)
+        if self.traffic:
+            # What the gateway counts it holds itself, before each call.
+            usage, counters = Usage(), replace(counters, model_calls=None)
+        return _OVER_BUDGET if status.over_budget(self.limits, usage, counters) else None
 
 
 def _wait(guard: subprocess.Popen[bytes], watch: _Watch) -> _Stopped | None:

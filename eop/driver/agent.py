@@ -19,6 +19,7 @@ from eop.functions.lineage import start
 from eop.functions.trees import candidate_tree, snapshot_tree
 from eop.patterns import Task, run
 from eop.patterns.progress import spent_so_far
+from eop.project.prices import read_prices
 from eop.runtime.node import Instance
 from eop.runtime.trace import Trace
 
@@ -63,6 +64,7 @@ def run_agents(context: Context) -> NodeResult:
             if context.phase.check
             else None,
             hidden=(project.root / "gates", project.split_dir),
+            prices=read_prices(project.root),
         )
     )
 

@@ -127,9 +127,7 @@ class Recommender:
         if due:
             spool = self.scratch / "spool" / target
             spool.mkdir(parents=True, exist_ok=True)
-            worker = self.jail.wrap(
-                [sys.executable], read=[self.tree, spool], write=[], network=False
-            )
+            worker = self.jail.wrap([sys.executable], read=[self.tree, spool], write=[])
             arguments = ["evaluate", "--split", str(self.split), "--target", target]
             arguments += ["--worker", json.dumps(list(worker))]
             arguments += ["--worker-pythonpath", str(self.tree)]
@@ -179,7 +177,6 @@ class Recommender:
             [sys.executable, "-m", "hstu", *arguments],
             read=[self.tree, *read],
             write=[self.scratch],
-            network=False,
         )
         done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch)
         if self.tree == self.pristine and not (self.own_settings and done.rc == ExitCode.DATA):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import events
 from eop.agents.contract import Reason, Status
 from eop.agents.contract import Usage as Reported
+from eop.agents.gateway.ledger import read_account
 from eop.agents.workspace import Workspace
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
@@ -76,7 +77,7 @@ def load(directory: Path, product: Product) -> Attempt:
     return Attempt(
         directory,
         identity,
-        _usage(result),
+        _usage(directory, result),
         Status(result["status"]),
         Reason(**result["reason"]),
         result["patch"]["tree"] if result["patch"] else None,
@@ -85,14 +86,27 @@ def load(directory: Path, product: Product) -> Attempt:
     )  # fmt: skip
 
 
-def _usage(result: dict[str, Any]) -> Usage:
+def _usage(directory: Path, result: dict[str, Any]) -> Usage:
     """What a judged attempt spent: nothing where no product was started."""
     wall_s = result["times"]["wall_s"]
     if result["times"]["started"] is None:
         return Usage(0, wall_s, 0, 0)
     reported = Reported(**result["usage"])
     actions = result["counters"]["actions"]
-    return Usage(actions, wall_s, reported.tokens, reported.micro_usd)
+    return _charged(directory, Usage(actions, wall_s, reported.tokens, reported.micro_usd))
+
+
+def _charged(directory: Path, usage: Usage) -> Usage:
+    """``usage`` with what the gateway charges, where one stood before the attempt.
+
+    For a call whose end is not known that is the most that it can have come to.
+    """
+    account = read_account(directory)
+    if account is None:
+        return usage
+    charged = account.charged
+    micro_usd = account.charged_micro_usd
+    return replace(usage, tokens=charged.input + charged.output, micro_usd=micro_usd)
 
 
 def commit(
@@ -139,17 +153,20 @@ def committed(folder: Path, identity: str) -> Committed | None:
 
 
 def _spent_so_far(directory: Path, product: Product) -> Usage:
-    """What a cut-short attempt is seen to have spent: a lower bound, none for a silent stream.
+    """What a cut-short attempt is seen to have spent, by its gateway's ledger or by its stream.
+
+    Of a stream it is a lower bound, none for a silent one.
 
     The run's budget does not rest on it: it is charged the node's whole reservation for a process
     that died. Here an unknown amount would use up the phase and leave nothing to resume with.
     """
     stdout = directory / "stdout"
     if not stdout.is_file():
-        return Usage(tokens=0, micro_usd=0)
+        return _charged(directory, Usage(tokens=0, micro_usd=0))
     began = (directory / _ATTEMPT).stat().st_mtime
     wall_s = max(0.0, stdout.stat().st_mtime - began)
     recording = Workspace(directory).recording(product.sessions)
     seen = product.parse(recording)
     reported, actions = events.usage(seen), events.counters(seen).actions
-    return Usage(actions or 0, wall_s, reported.tokens or 0, reported.micro_usd or 0)
+    usage = Usage(actions or 0, wall_s, reported.tokens or 0, reported.micro_usd or 0)
+    return _charged(directory, usage)

@@ -182,6 +182,7 @@ class Nodes:
                     key=identity,
                 ),
                 self.task.jail,
+                self.task.prices,
             )
             tries.append(attempts.load(directory, node.product))
             self.ledger.charge(role, tries[-1].usage, node.share)

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eop.agents.contract import Limits
+from eop.agents.gateway.prices import NO_PRICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from eop.agents.contract import Product
+    from eop.agents.gateway.prices import Prices
     from eop.agents.jail import Jail
     from eop.agents.target import Target
     from eop.protocol.model import Phase
@@ -32,7 +34,8 @@ class Task:
     proposal of a branch; its ``slug`` is all that names it to a product. ``check(tree, out)``
     examines the exported tree, may write into the empty folder ``out``, and returns a JSON
     report with a boolean ``passed``. ``limits`` hold where the phase's budget sets none;
-    ``hidden`` paths stay out of every agent's reach.
+    ``hidden`` paths stay out of every agent's reach. ``prices`` is what the gateway before each
+    model counts dollars by.
     """
 
     run: str
@@ -52,3 +55,4 @@ class Task:
     check: Callable[[Path, Path], Path] | None = None
     limits: Limits = field(default_factory=Limits)
     hidden: tuple[Path, ...] = ()
+    prices: Prices = NO_PRICES

@@ -20,6 +20,7 @@ from eop.agents.contract import (
     Turn,
 )
 from eop.agents.events import Event
+from eop.agents.gateway.prices import NO_PRICES, Prices
 from eop.agents.invoke import invoke
 from eop.agents.jail import Jail, Level, available, choose
 from eop.agents.stream import json_lines
@@ -53,13 +54,15 @@ class Fake:
     name: str = "fake"
     vendor: str = "fake"
     trusted: bool = True
-    network: bool = False
     answers: bool = False
     capabilities: frozenset[str] = frozenset({"read", "edit"})
     sessions: tuple[str, ...] = ()
 
     def probe(self) -> ProductFacts:
         return ProductFacts(self.name, "0", "0" * 64)
+
+    def upstream(self) -> None:
+        return None
 
     def command(self, request: Request) -> Command:
         return Command((sys.executable, "-I", "-c", self.script))
@@ -77,6 +80,8 @@ def attempt(
     files: Mapping[str, str] | None = None,
     inputs: Mapping[str, Path] | None = None,
     mode: Mode = Mode.WRITE,
+    product: Fake | None = None,
+    prices: Prices = NO_PRICES,
     **changes: Any,
 ) -> Result:
     """Invoke a fake product on a small tree; ``changes`` are fields of the request."""
@@ -101,4 +106,4 @@ def attempt(
         "limits": Limits(wall_s=20, idle_s=20, grace_s=0.3),
         "inputs": priors,
     }
-    return invoke(Fake(script), Request(**{**values, **changes}), jail)
+    return invoke(product or Fake(script), Request(**{**values, **changes}), jail, prices)

@@ -71,7 +71,7 @@ def test_protocols_know_the_same_products() -> None:
     assert set(PRODUCTS) == {*REAL, "scripted"}
     for name, make in REAL.items():
         product = make(Settings("-", "-"))
-        assert (product.name, product.trusted, product.network) == (name, False, True)
+        assert (product.name, product.trusted) == (name, False)
         assert product.capabilities == PRODUCTS[name]
 
 
@@ -108,17 +108,17 @@ def test_version_and_digest_are_told_and_a_pin_holds(name: str, binary: Path) ->
         REAL[name](Settings("/nowhere/agent", "m")).probe()
 
 
-def test_the_endpoint_is_the_operators_unless_the_node_has_its_own(
+def test_the_key_is_the_gateways_and_a_product_is_not_started_without_one(
     tmp_path: Path, binary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(str(binary), "m", url="https://model", key_env="MODEL_KEY")
-    bare = request(tmp_path, endpoint=None)
     monkeypatch.delenv("MODEL_KEY", raising=False)
     with pytest.raises(EopError, match="MODEL_KEY is not set"):
-        settings.endpoint(bare, "codex")
+        settings.upstream("codex")
     monkeypatch.setenv("MODEL_KEY", "k")
-    assert settings.endpoint(bare, "codex") == Endpoint("https://model", "k")
-    assert settings.endpoint(request(tmp_path), "codex").token == TOKEN
+    assert settings.upstream("codex") == Endpoint("https://model", "k")
+    with pytest.raises(ValueError, match="no endpoint"):
+        command("codex", binary, request(tmp_path, endpoint=None))
 
 
 def following(argv: tuple[str, ...], flag: str) -> str:

@@ -12,7 +12,7 @@ from eop.agents.failures import Failure, classify
 from eop.agents.fields import add, count, mapping, money, text
 from eop.agents.forms import form
 from eop.agents.products import claude_stream
-from eop.agents.products.program import RealProduct
+from eop.agents.products.program import RealProduct, endpoint_of
 from eop.agents.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ClaudeCode(RealProduct):
     def command(self, request: Request) -> Command:
         """Tools that are not named do not exist for the model; paths are held to the workspace."""
         space = Workspace(request.directory)
-        endpoint = self.settings.endpoint(request, NAME)
+        endpoint = endpoint_of(request)
         tools, allowed = _tools(request, space)
         argv = [
             str(self.settings.program(NAME)), "-p", "--output-format", "stream-json", "--verbose",

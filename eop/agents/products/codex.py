@@ -17,7 +17,7 @@ from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, objects, text
 from eop.agents.forms import strict_form
 from eop.agents.jail import Level
-from eop.agents.products.program import RealProduct, together
+from eop.agents.products.program import RealProduct, endpoint_of, together
 from eop.agents.stream import json_lines, tail
 from eop.agents.workspace import Workspace
 from eop.protocol.products import UNDENIABLE
@@ -56,7 +56,7 @@ class Codex(RealProduct):
         """Project settings are ignored; the sandbox is read-only unless something is to be left."""
         together(request, NAME, "shell", UNDENIABLE[NAME]["shell"])
         space = Workspace(request.directory)
-        endpoint = self.settings.endpoint(request, NAME)
+        endpoint = endpoint_of(request)
         home = space.home / ".codex"
         home.mkdir(exist_ok=True)
         provider = {

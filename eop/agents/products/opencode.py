@@ -14,7 +14,7 @@ from eop.agents.contract import Command, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, money, text
-from eop.agents.products.program import RealProduct
+from eop.agents.products.program import RealProduct, endpoint_of
 from eop.agents.stream import json_lines
 from eop.agents.workspace import Workspace
 
@@ -44,7 +44,7 @@ class OpenCode(RealProduct):
     def command(self, request: Request) -> Command:
         """Every permission is said to be allowed or denied, so that none is asked for."""
         space = Workspace(request.directory)
-        endpoint = self.settings.endpoint(request, NAME)
+        endpoint = endpoint_of(request)
         program = self.settings.program(NAME)
         argv = [
             str(program), "run", "--format", "json", "--pure",

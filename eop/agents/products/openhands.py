@@ -17,7 +17,7 @@ from eop.agents.contract import Command, ProductFacts, Status, Usage
 from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import Failure, classify
 from eop.agents.fields import add, count, mapping, money, objects, text
-from eop.agents.products.program import RealProduct, together
+from eop.agents.products.program import RealProduct, endpoint_of, together
 from eop.agents.stream import json_file, json_lines, tail
 from eop.agents.workspace import Workspace
 from eop.core.canonical import digest, file_digest
@@ -89,7 +89,7 @@ class OpenHands(RealProduct):
         together(request, NAME, "read", UNDENIABLE[NAME]["read"])
         together(request, NAME, "edit", UNDENIABLE[NAME]["read"])
         space = Workspace(request.directory)
-        endpoint = self.settings.endpoint(request, NAME)
+        endpoint = endpoint_of(request)
         tools = ["file_editor", *(["terminal"] if "shell" in request.capabilities else [])]
         spec = {
             "model": f"openai/{self.settings.model}",

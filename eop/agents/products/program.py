@@ -30,9 +30,9 @@ class Settings:
     """How a product is to be run, from the workflow config.
 
     ``binary`` is a path or a name to be found on PATH. ``version``, when given, is the only one
-    that may run. ``url`` is the base URL of the model's API; the token is the value of the
-    environment variable ``key_env``, read when a node starts and never stored. ``package_dirs``
-    are further folders that the program needs to read.
+    that may run. ``url`` is the base URL of the model's API; its key is the value of the
+    environment variable ``key_env``, read when a node starts and never stored; only the gateway
+    gets it. ``package_dirs`` are further folders that the program needs to read.
     """
 
     binary: str
@@ -43,10 +43,8 @@ class Settings:
     key_env: str | None = None
     package_dirs: tuple[Path, ...] = ()
 
-    def endpoint(self, request: Request, product: str) -> Endpoint:
-        """The endpoint of a node: the request's own, else the operator's."""
-        if request.endpoint is not None:
-            return request.endpoint
+    def upstream(self, product: str) -> Endpoint:
+        """The model's API and its key, as the operator has set them; EOP871 when they are not."""
         token = os.environ.get(self.key_env, "") if self.key_env else ""
         if self.url and token:
             return Endpoint(self.url, token)
@@ -55,7 +53,7 @@ class Settings:
         )
         raise EopError(
             "EOP871",
-            f"product '{product}' has no endpoint: {missing} is not set",
+            f"product '{product}' has no model: {missing} is not set",
             hint="name the model's API by url and key_env in config/config.yaml",
             exit_code=ExitCode.ENVIRONMENT,
         )
@@ -90,14 +88,13 @@ class Settings:
 class RealProduct:
     """What products with a command line of their own have in common; a subclass adds the rest.
 
-    None is trusted, each calls a model over the network and answers by its last message.
+    None is trusted, each calls a model and answers by its last message.
     """
 
     settings: Settings
     name: ClassVar[str]
     vendor: ClassVar[str]
     trusted: ClassVar[bool] = False
-    network: ClassVar[bool] = True
     answers: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[str]] = frozenset({"read", "edit", "shell"})
     sessions: ClassVar[tuple[str, ...]] = ()
@@ -105,6 +102,10 @@ class RealProduct:
     def probe(self) -> ProductFacts:
         """Version and digest of the program."""
         return self.settings.facts(self.name)
+
+    def upstream(self) -> Endpoint:
+        """The model's API as the operator has set it."""
+        return self.settings.upstream(self.name)
 
 
 def read_settings(product: str, given: Mapping[str, Any] | None) -> Settings:
@@ -118,6 +119,13 @@ def read_settings(product: str, given: Mapping[str, Any] | None) -> Settings:
         )
     folders = tuple(Path(folder).absolute() for folder in given.get("package_dirs", ()))
     return Settings(**{**given, "package_dirs": folders})
+
+
+def endpoint_of(request: Request) -> Endpoint:
+    """The gateway that stands before the model; a product is never started without one."""
+    if request.endpoint is None:
+        raise ValueError("the request names no endpoint")
+    return request.endpoint
 
 
 def together(request: Request, product: str, needed: str, because: str) -> None:

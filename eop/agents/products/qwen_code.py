@@ -11,7 +11,7 @@ from eop.agents.events import Event, Kind, usage_event
 from eop.agents.failures import classify
 from eop.agents.fields import add, count, mapping, text
 from eop.agents.products import claude_stream
-from eop.agents.products.program import RealProduct
+from eop.agents.products.program import RealProduct, endpoint_of
 from eop.agents.stream import tail
 from eop.agents.workspace import Workspace
 
@@ -49,7 +49,7 @@ class QwenCode(RealProduct):
 
     def command(self, request: Request) -> Command:
         """Nothing is asked for; the tools of capabilities that are not allowed do not exist."""
-        endpoint = self.settings.endpoint(request, NAME)
+        endpoint = endpoint_of(request)
         space = Workspace(request.directory)
         program = self.settings.program(NAME)
         limits = []

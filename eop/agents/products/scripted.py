@@ -38,7 +38,6 @@ class Scripted:
     name: ClassVar[str] = NAME
     vendor: ClassVar[str] = NAME
     trusted: ClassVar[bool] = True
-    network: ClassVar[bool] = False
     answers: ClassVar[bool] = False
     capabilities: ClassVar[frozenset[str]] = frozenset({"read", "edit", "shell"})
     sessions: ClassVar[tuple[str, ...]] = ()
@@ -47,6 +46,9 @@ class Scripted:
         """The digest covers the program, the playbook and the edit files that it names."""
         files = [PROGRAM, self.playbook, *self.edit_files]
         return ProductFacts(self.name, VERSION, digest([file_digest(path) for path in files]))
+
+    def upstream(self) -> None:
+        """It calls no model."""
 
     def command(self, request: Request) -> Command:
         """Isolated Python, so that nothing in the workspace is imported."""
