@@ -166,7 +166,14 @@ def never_opens(plan: Plan, state: State, item: str, iteration: int) -> str | No
     head = next(phase for phase in plan.heads if phase.branch == item)
     opener = state.current(head.id, iteration)
     verdict = None if waits_for(plan, state, opener) else blocked(plan, state, opener)
-    return verdict.reason if verdict and verdict.excused else None
+    if verdict and verdict.excused:
+        return verdict.reason
+    # Its list may come from further back than what it needs, and others go on past an optional one.
+    assert head.fan_out is not None
+    lists = plan.producer(head.fan_out.artifact).id
+    maker = state.current(lists, state.home(plan, lists, iteration))
+    node = state.node(maker)
+    return f"{maker.key} ended as {node.status}" if node and node.excused else None
 
 
 def is_answered(state: State, gate: Instance) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from research_run import Run, agent, research
 
 from eop.core.errors import EopError
-from eop.protocol.model import Back, Gate, Join, Loop, OnReject, Output, Phase, Plan
+from eop.protocol.model import Back, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Plan
 from eop.runtime.due import due
 from eop.runtime.frontier import frontier
 from eop.runtime.node import Outcome
@@ -215,6 +215,24 @@ def test_after_a_skipped_gate_the_next_one_is_asked(tmp_path: Path) -> None:
     assert [view.instance.step for view in run.advance().waiting] == ["look"]
     assert list(run.trace.state().gates) == ["it01_ask", "it01_look"]
     assert run.touch().ended == "completed"
+
+
+def test_a_later_fan_out_over_a_list_that_a_guard_kept_away_holds_nothing_up(
+    tmp_path: Path,
+) -> None:
+    """It needs an optional phase only, which has left, and its list will never be there."""
+    listing = agent("listing", 20, needs=("judge",), when=WHEN)
+    listing = replace(listing, outputs=(Output("items", "items.json"),))
+    act = agent("act", 30, needs=("listing",), optional=True)
+    sketch = agent("sketch", 40, needs=("act",), branch="draft")
+    sketch = replace(sketch, fan_out=FanOut("draft", "items", 3))
+    gather = Phase("gather", 50, "", "", join=Join("sketch", 0), function="promote")
+    run = Run(tmp_path, chain(judge(), listing, act, sketch, gather))
+    run.do("it01_judge", text=says(go=False))
+    skip(run, "it01_listing", "it01_act", "it01_gather")
+    why = "no branches are opened: it01_listing ended as skipped"
+    assert status(run, "it01_gather") == ("skipped", why)
+    assert run.advance().ended == "completed"
 
 
 def branches(root: Path, *, on_branch: tuple[str, ...], least: int, **more: object) -> Run:
