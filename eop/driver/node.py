@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from eop.runtime.lifecycle import Entered
 
+# What a function spends of what agents spend.
+_NO_AGENT = Usage(actions=0, tokens=0, micro_usd=0)
+
 
 def run_node(root: Path, run: str, key: str) -> None:
     """Bring the node ``key`` to its final outcome and write its ``outcome.json``.
@@ -90,10 +93,8 @@ def _call(context: Context) -> NodeResult:
     except CandidateError as error:
         status = Outcome.TIMED_OUT if error.timed_out else Outcome.FAILED
         evidence = {output.name: _kept(context, error.report)} if error.report else {}
-        return NodeResult(status, str(error), evidence, Usage(actions=0))
-    return NodeResult(
-        Outcome.COMPLETED, "", {output.name: _kept(context, report)}, Usage(actions=0)
-    )
+        return NodeResult(status, str(error), evidence, _NO_AGENT)
+    return NodeResult(Outcome.COMPLETED, "", {output.name: _kept(context, report)}, _NO_AGENT)
 
 
 def _kept(context: Context, report: Path) -> Path:

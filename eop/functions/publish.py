@@ -13,15 +13,19 @@ from eop.functions.published import published_files
 from eop.functions.results import candidates, references
 from eop.knowledge import write_note
 from eop.leaderboard import Comparison, Cost, Decision, Entry, Scores, write_entry
+from eop.runtime.node import Usage
 from eop.stats import common_seeds, same_seed_difference
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from eop.functions.context import Context
     from eop.functions.results import Result
 
 _FIRST = 1
+# What a node costs that was skipped before its first attempt.
+_NOTHING = Usage(actions=0, tokens=0, micro_usd=0)
 
 
 def publish(context: Context) -> Path:
@@ -105,16 +109,24 @@ def _cost(context: Context, result: Result) -> Cost:
     A sum with an unknown part is unknown.
     """
     train_s = evidence.training_seconds(context.root, result.fits)
-    usages = [node.usage for node in result.nodes.values()]
+    usages = [node.usage if node.attempt else _NOTHING for node in result.nodes.values()]
     if not usages or None in usages:
         return Cost(None, None, train_s)
-    actions = [usage.actions for usage in usages if usage]
-    known = [count for count in actions if count is not None]
+    spent = [usage for usage in usages if usage]
+    micro_usd = _sum(usage.micro_usd for usage in spent)
     return Cost(
-        actions=sum(known) if len(known) == len(actions) else None,
-        wall_s=sum(usage.wall_s for usage in usages if usage),
+        actions=_sum(usage.actions for usage in spent),
+        wall_s=sum(usage.wall_s for usage in spent),
         train_s=train_s,
+        tokens=_sum(usage.tokens for usage in spent),
+        usd=None if micro_usd is None else micro_usd / 1_000_000,
     )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    listed = list(counts)
+    known = [count for count in listed if count is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 def _files(context: Context, result: Result) -> dict[str, bytes]:

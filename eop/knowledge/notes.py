@@ -117,6 +117,8 @@ def _conditions(entry: Entry) -> str:
         "patch": f"{patch['sha256'][:16]}, {patch['size']} bytes" if patch else "none",
         "training time": _seconds(entry.cost.train_s),
         "agent actions": NOT_MEASURED if entry.cost.actions is None else str(entry.cost.actions),
+        "tokens": NOT_MEASURED if entry.cost.tokens is None else str(entry.cost.tokens),
+        "US dollars": NOT_MEASURED if entry.cost.usd is None else f"{entry.cost.usd:.6g}",
     }
     return "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
 

@@ -69,11 +69,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the entry took: agent actions, seconds of all its nodes, seconds of training."""
+    """What the entry took: what its agents did, seconds of all its nodes, seconds of training.
+
+    ``tokens`` are what models read and wrote, ``usd`` dollars, as products report them.
+    """
 
     actions: int | None
     wall_s: float | None
     train_s: float | None
+    tokens: int | None = None
+    usd: float | None = None
 
 
 @dataclass(frozen=True)

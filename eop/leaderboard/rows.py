@@ -24,6 +24,7 @@ _NUMBERS = (
     "high",
     "wall_s",
     "train_s",
+    "usd",
 )
 
 
@@ -37,7 +38,11 @@ def rows(root: Path) -> pd.DataFrame:
     """
     records = [_record(entry) for entry in ranked(read_entries(root))]
     frame = pd.DataFrame.from_records(records, columns=list(_record_columns()))
-    types = dict.fromkeys(_NUMBERS, "Float64") | {"actions": "Int64", "promoted": "boolean"}
+    types = dict.fromkeys(_NUMBERS, "Float64") | {
+        "actions": "Int64",
+        "tokens": "Int64",
+        "promoted": "boolean",
+    }
     return frame.astype(types)
 
 
@@ -54,7 +59,7 @@ def _rank(entry: Entry) -> tuple[str, str, bool, float, str]:
 
 def _record_columns() -> tuple[str, ...]:
     origin = ("dataset", "split", "entry", "kind", "run", "iteration", "title", "parent")
-    return (*origin, "outcome", "promoted", *_NUMBERS, "actions", "reproducible")
+    return (*origin, "outcome", "promoted", *_NUMBERS, "actions", "tokens", "reproducible")
 
 
 def _record(entry: Entry) -> dict[str, Any]:
@@ -80,7 +85,9 @@ def _record(entry: Entry) -> dict[str, Any]:
         "high": interval[1],
         "wall_s": entry.cost.wall_s,
         "train_s": entry.cost.train_s,
+        "usd": entry.cost.usd,
         "actions": entry.cost.actions,
+        "tokens": entry.cost.tokens,
         "reproducible": entry.reproducible,
     }
 

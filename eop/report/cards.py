@@ -115,11 +115,14 @@ def _cost(entry: Entry) -> str:
         ("agent actions", cost.actions, ""),
         ("work", cost.wall_s, " s"),
         ("training", cost.train_s, " s"),
+        ("tokens", cost.tokens, ""),
     )
-    return ", ".join(
+    listed = [
         f"{name} {'not measured' if value is None else f'{value:,.0f}{unit}'}"
         for name, value, unit in parts
-    )
+    ]
+    dollars = "not measured" if cost.usd is None else f"{cost.usd:,.2f}"
+    return ", ".join([*listed, f"US dollars {dollars}"])
 
 
 def _reproduce(entry: Entry) -> Markup | str:

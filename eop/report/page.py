@@ -10,14 +10,16 @@ from eop.leaderboard.rows import ranked
 from eop.report.cards import badge, entry_card, score
 from eop.report.charts import common_limit, interval_bar
 from eop.report.markup import Markup, el, join
-from eop.report.view import SPENT, GateView, NodeView
+from eop.report.spending import SPENT
+from eop.report.view import GateView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eop.leaderboard import Entry
     from eop.report.cards import EntryFiles
-    from eop.report.view import IterationView, RunView, Spend
+    from eop.report.spending import Spend
+    from eop.report.view import IterationView, RunView
 
 _STYLE = Path(__file__).with_name("style.css")
 # The browser, too, refuses whatever a hostile title might try to load or run.
@@ -87,6 +89,8 @@ def _spend_tile(spend: Spend) -> tuple[str, str]:
     limit = "no limit" if spend.limit is None else f"of {spend.limit:,.10g}"
     unknown = f", {spend.unknown} attempts not metered" if spend.unknown else ""
     least = "\N{GREATER-THAN OR EQUAL TO} " if spend.unknown else ""
+    if spend.spent is None:
+        return "unknown", f"{name}, {limit}{unknown}"
     spent = f"{spend.spent:,.2f}" if spend.unit == "usd" else f"{spend.spent:,.0f}"
     return f"{least}{spent}", f"{name}, {limit}{unknown}"
 

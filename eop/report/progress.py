@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import EopError
+from eop.report.spending import SPENT, spending
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.protocol.model import Plan
+    from eop.report.spending import Spend
     from eop.runtime.events import Event
 
 
@@ -40,10 +42,21 @@ class Follower:
     def _spend(self) -> str:
         state, budget = self._trace.state(), self._trace.plan.budget
         at_work = f"; at work: {', '.join(state.active)}" if state.active else ""
+        found = spending(self._trace.plan, state, self._trace.events())
+        more = "".join(f", {_reported(one)}" for one in found if one.unit in ("tokens", "usd"))
         return (
             f"  spent {state.spent.actions}{_of(budget.actions)} actions, "
-            f"{duration(state.spent.wall_s)}{_of(budget.wall_s, duration)} of work{at_work}"
+            f"{duration(state.spent.wall_s)}{_of(budget.wall_s, duration)} of work{more}{at_work}"
         )
+
+
+def _reported(spend: Spend) -> str:
+    """Tokens or dollars, as far as products have reported them."""
+    name = SPENT[spend.unit]
+    if spend.spent is None:
+        return f"{name} unknown"
+    least = "at least " if spend.unknown else ""
+    return f"{least}{spend.spent:.10g}{_of(spend.limit, '{:.10g}'.format)} {name}"
 
 
 def _of(limit: float | None, show: Callable[[float], str] = str) -> str:

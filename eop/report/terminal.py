@@ -10,14 +10,16 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from eop.report.view import SPENT, GateView, NodeView
+from eop.report.spending import SPENT
+from eop.report.view import GateView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from eop.report.view import IterationView, RunView, Spend
+    from eop.report.spending import Spend
+    from eop.report.view import IterationView, RunView
 
 MISSING = "\N{EN DASH}"
 
@@ -170,10 +172,12 @@ def _time(node: NodeView) -> str:
 
 def spend_text(spend: Spend) -> str:
     """A unit of the run's budget in a line."""
-    text = f"{SPENT[spend.unit]}: {spend.spent:g} spent"
+    if spend.spent is None:
+        return f"{SPENT[spend.unit]}: unknown, {spend.unknown} attempt(s) could not be metered"
+    text = f"{SPENT[spend.unit]}: {spend.spent:.10g} spent"
     if spend.reserved:
-        text += f", {spend.reserved:g} reserved"
-    text += f", of {spend.limit:g}" if spend.limit is not None else ", no limit"
+        text += f", {spend.reserved:.10g} reserved"
+    text += f", of {spend.limit:.10g}" if spend.limit is not None else ", no limit"
     if spend.unknown:
         text += f"; at least: {spend.unknown} attempt(s) could not be metered"
     return text

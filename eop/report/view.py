@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eop.protocol.model import UNITS, Gate
+from eop.protocol.model import Gate
+from eop.report.spending import spending
 from eop.runtime.answers import commands
 from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file
 from eop.runtime.node import Instance, Outcome
@@ -15,18 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eop.protocol.model import Phase, Plan
+    from eop.report.spending import Spend
     from eop.runtime.events import Event
     from eop.runtime.state import GateState, NodeState, State
 
 WAITING = "waiting"
 REQUESTED = "requested"
-# What is spent, in words, by the unit of a `Spend`.
-SPENT = {
-    "actions": "agent actions",
-    "tokens": "tokens",
-    "usd": "US dollars",
-    "wall_s": "seconds of work",
-}
 
 
 @dataclass(frozen=True)
@@ -98,20 +93,6 @@ class IterationView:
 
 
 @dataclass(frozen=True)
-class Spend:
-    """A unit of the run's budget: spent, set aside for open nodes, and the limit if there is one.
-
-    ``unknown`` counts attempts that nobody could meter: then the sum is a lower bound.
-    """
-
-    unit: str
-    spent: float
-    reserved: float
-    limit: float | None
-    unknown: int
-
-
-@dataclass(frozen=True)
 class RunView:
     """A run: ``ended`` says why it is over, ``None`` while it is not.
 
@@ -148,7 +129,10 @@ class RunView:
 
 
 def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
-    """The run's view; ``events`` add when a gate was decided, and may be left out."""
+    """The run's view; ``events`` may be left out.
+
+    They add when a gate was decided, and tokens and dollars that the run does not limit.
+    """
     decided = {
         (event.data["gate"], event.data["digest"]): event.time
         for event in events
@@ -164,25 +148,7 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
         iterations=tuple(
             _iteration(plan, state, number, decided) for number in range(1, state.iteration + 1)
         ),
-        spend=tuple(
-            _spend(plan, state, unit)
-            for unit, field in UNITS.items()
-            if unit in ("actions", "wall") or getattr(plan.budget, field) is not None
-        ),
-    )
-
-
-def _spend(plan: Plan, state: State, unit: str) -> Spend:
-    field = UNITS[unit]
-    # Exact until here; people are shown dollars.
-    scale = 1_000_000 if unit == "usd" else 1
-    limit = getattr(plan.budget, field)
-    return Spend(
-        field if unit == "wall" else unit,
-        getattr(state.spent, field) / scale,
-        getattr(state.reserved, field) / scale,
-        None if limit is None else limit / scale,
-        state.unmetered,
+        spend=spending(plan, state, events),
     )
 
 

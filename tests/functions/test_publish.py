@@ -91,13 +91,27 @@ def test_a_cost_with_an_unknown_part_is_unknown(tmp_path: Path) -> None:
     context = run.context("it01_publish")
     good, _ = candidates(context)
     node = next(iter(good.nodes))
-    unknown = {**good.nodes, node: replace(good.nodes[node], usage=Usage(None, 2.0))}
+    unknown = {**good.nodes, node: good.nodes[node]._replace(usage=Usage(None, 2.0))}
     cost = publish._entry(context, replace(good, nodes=unknown)).cost
     assert (cost.actions, cost.wall_s) == (None, 6.0)
-    gone = {**good.nodes, node: replace(good.nodes[node], usage=None)}
+    gone = {**good.nodes, node: good.nodes[node]._replace(usage=None)}
     cost = publish._entry(context, replace(good, nodes=gone)).cost
     assert (cost.actions, cost.wall_s) == (None, None)
     assert cost.train_s == 1.5, "the training was measured all the same"
+
+
+def test_a_cost_in_tokens_and_dollars_is_what_products_report(tmp_path: Path) -> None:
+    context = decided(tmp_path).context("it01_publish")
+    good, bad = candidates(context)
+    assert publish._entry(context, good).cost.tokens is None, "nobody has reported any"
+    reported = Usage(3, 1.0, tokens=1200, micro_usd=2500)
+    for row, worked in ((good, 5), (bad, 2)):
+        nodes = {
+            instance: node._replace(usage=reported) if node.attempt else node
+            for instance, node in row.nodes.items()
+        }
+        cost = publish._entry(context, replace(row, nodes=nodes)).cost
+        assert (cost.tokens, cost.usd) == (worked * 1200, worked * 0.0025), "skipped nodes are free"
 
 
 def test_an_iteration_that_published_nothing_has_nothing_to_record(tmp_path: Path) -> None:

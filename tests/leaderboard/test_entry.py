@@ -43,7 +43,13 @@ def test_missing_is_null_on_disk(tmp_path):
     data = yaml.safe_load((write_entry(root, failed(), {}) / "entry.yaml").read_text())
     assert data["validation"] is None
     assert data["test"] is None
-    assert data["cost"] == {"actions": None, "wall_s": 3.0, "train_s": None}
+    assert data["cost"] == {
+        "actions": None,
+        "wall_s": 3.0,
+        "train_s": None,
+        "tokens": None,
+        "usd": None,
+    }
     assert data["decision"]["delta"] is None
     assert data["reproducible"] is False
 

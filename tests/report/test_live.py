@@ -73,7 +73,10 @@ def test_news_are_told_once_and_history_is_none(tmp_path: Path) -> None:
         "it01_confirm",
         "it01_propose",
     ]
-    assert news[-1] == "  spent 3 of 500 actions, 1.0 s of 10 h 00 m of work; at work: it01_propose"
+    assert news[-1] == (
+        "  spent 3 of 500 actions, 1.0 s of 10 h 00 m of work, tokens unknown, US dollars unknown; "
+        "at work: it01_propose"
+    )
     assert follower.news() == []
 
 

@@ -135,6 +135,16 @@ def test_the_condition_ends_the_loop_before_its_turns_are_spent(
     assert not (project.root / "runs" / RUN / "it03").exists()
 
 
+def test_what_products_report_is_told_in_tokens_and_dollars(
+    flow: tuple[Project, subprocess.CompletedProcess[str]],
+) -> None:
+    project, done = flow
+    last = [line for line in done.stderr.splitlines() if line.startswith("eop    spent")][-1]
+    assert "at least 1000 tokens, at least 0.025 US dollars" in last, "two agents have crashed"
+    status = project.eop("status").stdout
+    assert "tokens: 1000 spent, no limit; at least: 2 attempt(s) could not be metered" in status
+
+
 def test_the_run_verifies_and_what_is_no_candidate_is_no_entry(
     flow: tuple[Project, subprocess.CompletedProcess[str]],
 ) -> None:
