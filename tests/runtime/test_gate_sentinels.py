@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from research_run import Run
+from waiting_gate import at_first_gate, problem, view
 
 from eop.core.errors import EopError, ExitCode
 from eop.runtime import artifacts, sentinels
@@ -23,26 +24,11 @@ from eop.runtime.verify import verify
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from eop.runtime.answers import GateView
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that waits at its first gate."""
-    run = Run(tmp_path)
-    run.do("it01_investigate")
-    run.advance()
-    return run
-
-
-def view(run: Run) -> GateView:
-    (found,) = run.advance().waiting
-    return found
-
-
-def problem(run: Run) -> str:
-    (found,) = view(run).problems
-    return found
+    return at_first_gate(tmp_path)
 
 
 def test_a_link_to_a_device_is_no_answer(run: Run) -> None:

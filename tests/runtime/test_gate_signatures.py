@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from research_run import Run
+from waiting_gate import at_first_gate, problem, view
 
 from eop.core.errors import EopError, ExitCode
 from eop.runtime import signatures
@@ -20,7 +21,6 @@ from eop.runtime.verify import verify
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eop.runtime.answers import GateView
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs OpenSSH")
 
@@ -49,15 +49,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> People:
 @pytest.fixture
 def run(tmp_path: Path, people: People) -> Run:
     """A run that takes signed answers and waits at its first gate."""
-    run = Run(tmp_path, signers=people.signers)
-    run.do("it01_investigate")
-    run.advance()
-    return run
-
-
-def view(run: Run) -> GateView:
-    (found,) = run.advance().waiting
-    return found
+    return at_first_gate(tmp_path, people.signers)
 
 
 def answer(
@@ -70,11 +62,6 @@ def answer(
     path.write_bytes(message)
     signature_file(path).write_text(sign(key, message))
     return path
-
-
-def problem(run: Run) -> str:
-    (found,) = view(run).problems
-    return found
 
 
 def test_a_signed_answer_counts_and_its_signer_is_recorded(run: Run, people: People) -> None:

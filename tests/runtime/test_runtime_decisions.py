@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from judged_run import LEAST, WHEN, chain, entry, judge, refuse, says, skip, status
 from research_run import Run, agent, research
 
 from eop.core.errors import EopError
-from eop.protocol.model import Back, FanOut, Gate, Join, Loop, OnReject, Output, Phase, Plan
+from eop.protocol.model import Back, Gate, Join, Loop, OnReject, Output, Phase
 from eop.runtime.due import due
 from eop.runtime.frontier import frontier
 from eop.runtime.node import Outcome
@@ -20,44 +21,6 @@ from eop.runtime.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-WHEN = "verdict.go and verdict.score > least"
-FACTS = {"verdict.go": "boolean", "verdict.score": "number"}
-LEAST = {"least": {"type": "number", "default": 1.5}}
-
-
-def judge(line: int = 10, **more: object) -> Phase:
-    return agent("judge", line, outputs=(Output("verdict", "verdict.json"),), **more)
-
-
-def chain(*phases: Phase, **more: object) -> Plan:
-    """A judge and what comes after it; without gates or a loop unless given."""
-    fixed = {"variables": LEAST, "facts": FACTS, "gates": (), "loop": None}
-    return research(phases=phases, **{**fixed, **more})
-
-
-def says(*, go: bool = True, score: float = 2.0) -> str:
-    return json.dumps({"go": go, "score": score})
-
-
-def status(run: Run, key: str) -> tuple[str, str]:
-    node = run.trace.state().nodes[key]
-    return str(node.status), node.reason
-
-
-def skip(run: Run, *keys: str) -> None:
-    for key in keys:
-        assert run.enter(key).kind == "skip"
-
-
-def refuse(run: Run, kind: str, **data: object) -> str:
-    with pytest.raises(Refused) as caught:
-        run.trace.append(kind, data)
-    return caught.value.reason
-
-
-def entry(key: str) -> dict[str, object]:
-    return {"node": key, "attempt": 1, "reserve": {"actions": 10, "wall_s": 60}}
 
 
 def guarded(root: Path, **more: object) -> Run:
@@ -149,90 +112,6 @@ def test_verify_finds_a_fact_that_is_not_in_its_artifact(tmp_path: Path) -> None
     assert "it01_judge: the fact 'verdict.score' is not what its artifact says" in verify(
         run.root, run.name
     )
-
-
-def test_others_go_on_without_an_optional_phase(tmp_path: Path) -> None:
-    act = agent("act", 20, needs=("judge",), when=WHEN, optional=True)
-    run = Run(tmp_path, chain(judge(), act, agent("tell", 30, needs=("act",))))
-    run.do("it01_judge", text=says(go=False))
-    skip(run, "it01_act")
-    run.do("it01_tell")
-    assert run.advance().ended == "completed"
-
-
-def test_a_run_does_not_fail_with_an_optional_phase(tmp_path: Path) -> None:
-    gate = Gate("ask", 40, ("tell", "act"), ("tell_text",), OnReject())
-    act = agent("act", 20, needs=("judge",), optional=True)
-    tell = agent("tell", 30, needs=("act",), when="verdict.go")
-    run = Run(tmp_path, chain(judge(), act, tell, gates=(gate,)))
-    run.do("it01_judge", text=says())
-    run.do("it01_act", Outcome.FAILED)
-    run.do("it01_tell")
-    assert [view.instance.step for view in run.advance().waiting] == ["ask"]
-    assert run.touch().ended == "completed"
-
-
-def test_what_reads_an_artifact_that_was_never_committed_is_unknown(tmp_path: Path) -> None:
-    """Not false: its negation does not let in either."""
-    first = agent("first", 5, when="least > 9", outputs=(Output("verdict", "verdict.json"),))
-    other = agent("other", 6, needs=("first",), optional=True)
-    late = agent("late", 7, needs=("other",), when="not verdict.go")
-    run = Run(tmp_path, chain(first, other, late))
-    skip(run, "it01_first", "it01_other", "it01_late")
-    why = "its guard is unknown: 'verdict.go' is not known: it01_first ended as skipped"
-    assert status(run, "it01_late") == ("skipped", why)
-    assert run.advance().ended == "completed"
-
-
-def test_a_gate_with_nothing_to_ask_is_skipped(tmp_path: Path) -> None:
-    gate = Gate("ask", 25, ("act",), ("act_text",), OnReject())
-    act = agent("act", 20, needs=("judge",), when=WHEN)
-    tell = agent("tell", 30, needs=("ask",))
-    run = Run(tmp_path, chain(judge(), act, tell, gates=(gate,)))
-    run.do("it01_judge", text=says(go=False))
-    assert "may not be skipped" in refuse(run, "gate_skipped", gate="it01_ask", reason="x")
-    skip(run, "it01_act")
-    position = run.advance()
-    assert position.waiting == ()
-    assert position.state.gates["it01_ask"].status == "skipped"
-    assert [node.key for node in position.frontier.instances][-2:] == ["it01_ask", "it01_tell"]
-    skip(run, "it01_tell")
-    assert status(run, "it01_tell")[1] == "gate it01_ask was not asked"
-    assert run.advance().ended == "completed"
-
-
-def test_after_a_skipped_gate_the_next_one_is_asked(tmp_path: Path) -> None:
-    asks = (
-        Gate("ask", 25, ("act",), ("act_text",), OnReject()),
-        Gate("look", 35, ("tell",), ("tell_text",), OnReject()),
-    )
-    act = agent("act", 20, needs=("judge",), when=WHEN, optional=True)
-    run = Run(tmp_path, chain(judge(), act, agent("tell", 30, needs=("act",)), gates=asks))
-    run.do("it01_judge", text=says(go=False))
-    skip(run, "it01_act")
-    run.advance()
-    run.do("it01_tell")
-    assert [view.instance.step for view in run.advance().waiting] == ["look"]
-    assert list(run.trace.state().gates) == ["it01_ask", "it01_look"]
-    assert run.touch().ended == "completed"
-
-
-def test_a_later_fan_out_over_a_list_that_a_guard_kept_away_holds_nothing_up(
-    tmp_path: Path,
-) -> None:
-    """It needs an optional phase only, which has left, and its list will never be there."""
-    listing = agent("listing", 20, needs=("judge",), when=WHEN)
-    listing = replace(listing, outputs=(Output("items", "items.json"),))
-    act = agent("act", 30, needs=("listing",), optional=True)
-    sketch = agent("sketch", 40, needs=("act",), branch="draft")
-    sketch = replace(sketch, fan_out=FanOut("draft", "items", 3))
-    gather = Phase("gather", 50, "", "", join=Join("sketch", 0), function="promote")
-    run = Run(tmp_path, chain(judge(), listing, act, sketch, gather))
-    run.do("it01_judge", text=says(go=False))
-    skip(run, "it01_listing", "it01_act", "it01_gather")
-    why = "no branches are opened: it01_listing ended as skipped"
-    assert status(run, "it01_gather") == ("skipped", why)
-    assert run.advance().ended == "completed"
 
 
 def branches(root: Path, *, on_branch: tuple[str, ...], least: int, **more: object) -> Run:

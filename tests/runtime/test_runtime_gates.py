@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from research_run import Run, research
+from waiting_gate import at_first_gate, view
 
 from eop.core.errors import EopError, ExitCode
 from eop.runtime.gates import gate_digest
@@ -18,21 +19,11 @@ from eop.runtime.sentinels import read_sentinel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eop.runtime.answers import GateView
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run that waits at its first gate."""
-    run = Run(tmp_path)
-    run.do("it01_investigate")
-    run.advance()
-    return run
-
-
-def view(run: Run) -> GateView:
-    (found,) = run.advance().waiting
-    return found
+    return at_first_gate(tmp_path)
 
 
 def is_closed(run: Run) -> bool:
