@@ -231,6 +231,15 @@ def test_opencode_asks_for_nothing(tmp_path: Path, binary: Path) -> None:
     assert '"ask"' not in json.dumps(permission)
 
 
+def test_opencode_gets_nothing_from_the_repository(tmp_path: Path, binary: Path) -> None:
+    asked = request(tmp_path)
+    made = command("opencode", binary, asked)
+    assert {"OPENCODE_DISABLE_PROJECT_CONFIG", "OPENCODE_DISABLE_CLAUDE_CODE"} <= made.env.keys()
+    (tmp_path / "attempt/workspace/.opencode").mkdir(parents=True)
+    with pytest.raises(EopError, match="whose plugins opencode would run"):
+        command("opencode", binary, asked)
+
+
 def test_qwen_lacks_the_tools_that_are_not_allowed(tmp_path: Path, binary: Path) -> None:
     asked = request(tmp_path, mode=Mode.READ_ONLY, capabilities=("read",), outputs=REVIEW)
     argv = command("qwen-code", binary, asked).argv

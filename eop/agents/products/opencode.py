@@ -17,11 +17,13 @@ from eop.agents.fields import add, count, mapping, money, text
 from eop.agents.products.program import RealProduct, endpoint_of
 from eop.agents.stream import json_lines
 from eop.agents.workspace import Workspace
+from eop.core.errors import EopError
 
 if TYPE_CHECKING:
     from eop.agents.contract import Recording, Request
 
 NAME = "opencode"
+_OWN_FOLDER = ".opencode"
 _PROVIDER, _KEY = "rt", "RT_KEY"
 _CAPABILITIES = MappingProxyType(
     {
@@ -42,8 +44,18 @@ class OpenCode(RealProduct):
     vendor = "opencode"
 
     def command(self, request: Request) -> Command:
-        """Every permission is said to be allowed or denied, so that none is asked for."""
+        """Every permission is said to be allowed or denied, so that none is asked for.
+
+        ``EopError`` for a repository with a folder of its own: nothing keeps it from running the
+        plugins there.
+        """
         space = Workspace(request.directory)
+        if (space.tree / _OWN_FOLDER).exists():
+            raise EopError(
+                "EOP877",
+                f"the repository has a folder {_OWN_FOLDER}, whose plugins opencode would run",
+                hint="take it out of the target's snapshot, or give the node another product",
+            )
         endpoint = endpoint_of(request)
         program = self.settings.program(NAME)
         argv = [
@@ -58,9 +70,10 @@ class OpenCode(RealProduct):
                for kind in ("CACHE", "CONFIG", "DATA", "STATE")},
             **dict.fromkeys(
                 (
-                    "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+                    "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_CLAUDE_CODE",
+                    "OPENCODE_DISABLE_DEFAULT_PLUGINS", "OPENCODE_DISABLE_EXTERNAL_SKILLS",
                     "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_MODELS_FETCH",
-                    "OPENCODE_DISABLE_SHARE",
+                    "OPENCODE_DISABLE_PROJECT_CONFIG", "OPENCODE_DISABLE_SHARE",
                 ),
                 "1",
             ),
