@@ -28,4 +28,4 @@ if ! cmp --silent "$here/package-lock.json" "$lock" || [ ! -f "$RANKEVOLVE_PRODU
     touch "$RANKEVOLVE_PRODUCTS/.installed"
 fi
 
-exec "$python" -m pytest -m products "$here" "$@"
+exec "$python" -m pytest -m products -n 2 "$here" "$@"

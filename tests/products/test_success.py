@@ -42,6 +42,7 @@ def test_work_is_done_and_told(kit: Kit, level: Level, tmp_path: Path) -> None:
     assert done.tree()["models/a.py"] == "a = 2\n"
     assert (result.usage.input, result.usage.output) == done.spent == (2500, 52)
     assert (result.usage.cache_read, result.usage.complete) == (2200, True)
+    assert result.usage.source == "gateway"
     assert (result.counters.actions, result.counters.model_calls) == (1, 2)
     assert result.product is not None
     assert result.product.version == kit.version
