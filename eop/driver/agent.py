@@ -119,9 +119,10 @@ def products(project: Project) -> Mapping[str, Product]:
         name: REAL[name](read_settings(name, project.config.agents.get(name)))
         for name in sorted(named & REAL.keys())
     }
-    if scripted.NAME in named:
-        schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml")
-        found[scripted.NAME] = scripted.load(project.playbook, schema)
+    played = sorted(named & scripted.SCRIPTED.keys())
+    schema = read_yaml(project.root / "config/schemas/playbook.schema.yaml") if played else {}
+    for name in played:
+        found[name] = scripted.load(project.playbook, schema, scripted.SCRIPTED[name])
     return found
 
 

@@ -62,7 +62,7 @@ class Bta:
         self.nodes = nodes
         self.tree = nodes.base
         self.left: dict[str, Path] = {}
-        self.asked = expected(nodes.task, skip=[WORKERS_OUTPUT])
+        self.asked = expected(nodes.task)
         self.workers: list[_Worker] = []
 
     def run(self) -> NodeResult:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.locks import LockHeldError, exclusive
 from eop.patterns.bta import Bta
+from eop.patterns.casting import absent_product
 from eop.patterns.dual import Dual
 from eop.patterns.linear import Linear
 from eop.patterns.nodes import Nodes
 from eop.patterns.outcomes import StoppedError
+from eop.patterns.plan_merge import PlanMerge
+from eop.patterns.plan_then_implement import PlanThenImplement
 from eop.runtime.node import NodeResult, Outcome
 
 if TYPE_CHECKING:
@@ -25,7 +28,9 @@ class _Pattern(Protocol):
     """One run of a pattern; ``tree`` is what has come of the target so far."""
 
     nodes: Nodes
-    tree: str
+
+    @property
+    def tree(self) -> str: ...
 
     def run(self) -> NodeResult: ...
 
@@ -36,6 +41,8 @@ _PATTERNS: dict[str, Callable[[Nodes], _Pattern]] = {
     "linear": Linear,
     "dual": Dual,
     "bta": Bta,
+    "plan_then_implement": PlanThenImplement,
+    "plan_merge": PlanMerge,
 }
 
 
@@ -67,6 +74,9 @@ def _run(task: Task) -> NodeResult:
             hint=f"known patterns: {', '.join(_PATTERNS)}",
             exit_code=ExitCode.PROTOCOL,
         )
+    missing = absent_product(task)
+    if missing is not None:
+        return NodeResult(Outcome.BLOCKED, missing)
     pattern = _PATTERNS[task.phase.pattern](Nodes(task))
     try:
         result = pattern.run()

@@ -12,7 +12,7 @@ from eop.protocol.model import UNITS, Budget
 from eop.runtime.node import Outcome, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from eop.agents.contract import Limits
     from eop.protocol.model import Phase
@@ -79,18 +79,22 @@ class Ledger:
                 limits = _bounded(limits, unit, left)
         return limits
 
-    def shares(self, role: str, names: Iterable[str], *, kept: int) -> list[Share]:
-        """Equal shares of what is left, one for each name; ``kept`` more stay with the phase."""
-        listed = list(names)
-        parts: list[tuple[str, Budget]] = []
-        for (whose, budget, spent), more in zip(self._bounds(role, None), (kept, 0), strict=True):
-            left = {unit: _left(budget, spent, unit) for unit in UNITS.values()}
-            each: dict[str, Any] = {
-                unit: None if amount is None else max(0, int(amount)) // (len(listed) + more)
-                for unit, amount in left.items()
-            }
-            parts.append((f"its share of {whose}", Budget(**each)))
-        return [Share(name, tuple(parts)) for name in listed]
+    def shares(self, roles: Mapping[str, str], *, kept: int) -> list[Share]:
+        """A share for each name in ``roles``, which says what role the node has.
+
+        Of what is left to the phase all get the same, and ``kept`` more stay with it; what is left
+        to a role is for its own nodes.
+        """
+        found = []
+        for name, role in roles.items():
+            alike = list(roles.values()).count(role)
+            parts = zip(self._bounds(role, None), (len(roles) + kept, alike), strict=True)
+            bounds = tuple(
+                (f"its share of {whose}", _part(budget, spent, count))
+                for (whose, budget, spent), count in parts
+            )
+            found.append(Share(name, bounds))
+        return found
 
     def _bounds(self, role: str, share: Share | None) -> list[tuple[str, Budget, Usage]]:
         entries = self._listed()
@@ -139,6 +143,16 @@ def _left(budget: Budget, spent: Usage, unit: str) -> float | None:
     if limit is None:
         return None
     return 0 if used is None else limit - used
+
+
+def _part(budget: Budget, spent: Usage, count: int) -> Budget:
+    """One of ``count`` equal parts of what is left."""
+    left = {unit: _left(budget, spent, unit) for unit in UNITS.values()}
+    each: dict[str, Any] = {
+        unit: None if amount is None else max(0, int(amount)) // count
+        for unit, amount in left.items()
+    }
+    return Budget(**each)
 
 
 def _bounded(limits: Limits, unit: str, left: float) -> Limits:

@@ -20,6 +20,7 @@ from eop.patterns.outcomes import OUTCOMES, StoppedError
 from eop.patterns.prompt import compose
 from eop.patterns.task import EXPERIMENT_OUTPUT, Task
 from eop.patterns.together import together
+from eop.protocol.patterns import PATTERNS
 from eop.runtime.node import Usage
 
 if TYPE_CHECKING:
@@ -105,14 +106,14 @@ class Nodes:
     def together(
         self, works: Sequence[Work], *, at_once: int, kept: int
     ) -> list[Committed | StoppedError]:
-        """Run several nodes of one role, ``at_once`` at a time; how each ended, in their order.
+        """Run several nodes, ``at_once`` at a time; how each ended, in their order.
 
         Each has an equal share of what the budgets still allow; ``kept`` shares of the same size
         are left to the nodes that follow.
         """
         nodes = [self._placed(work) for work in works]
-        names = [node.folder.name for node in nodes]
-        shares = self.ledger.shares(works[0].role, names, kept=kept)
+        roles = {node.folder.name: node.work.role for node in nodes}
+        shares = self.ledger.shares(roles, kept=kept)
         placed = [replace(node, share=share) for node, share in zip(nodes, shares, strict=True)]
         return together([partial(self._ended, node) for node in placed], at_once)
 
@@ -269,9 +270,9 @@ class Nodes:
         )
 
 
-def expected(task: Task, skip: Sequence[str] = ()) -> list[Expected]:
-    """The files that a task's agents must leave: outputs less patch, experiment, ``skip``."""
-    made = {EXPERIMENT_OUTPUT, *skip}
+def expected(task: Task) -> list[Expected]:
+    """The files that a task's agents must leave: outputs less those that the runtime makes."""
+    made = {EXPERIMENT_OUTPUT, *PATTERNS[task.phase.pattern or ""].makes}
     return [
         Expected(output.name, output.file, schema_of(task, output.schema))
         for output in task.phase.outputs

@@ -11,31 +11,6 @@ if TYPE_CHECKING:
 SEVERITIES = ("info", "minor", "major", "critical")
 REVIEW_FILE = "review.json"
 OPEN, RESOLVED = "open", "resolved"
-REVIEW_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["findings", "summary"],
-    "properties": {
-        "summary": {"type": "string", "minLength": 1},
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["id", "severity", "claim", "evidence", "status"],
-                "properties": {
-                    "id": {"type": "string", "minLength": 1},
-                    "severity": {"enum": list(SEVERITIES)},
-                    "status": {"enum": [OPEN, RESOLVED]},
-                    "claim": {"type": "string", "minLength": 1},
-                    "evidence": {"type": "string", "minLength": 1},
-                    "file": {"type": "string"},
-                    "line": {"type": "integer", "minimum": 1},
-                },
-            },
-        },
-    },
-}
 
 Finding = dict[str, Any]
 

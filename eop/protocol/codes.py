@@ -40,6 +40,7 @@ CODES = MappingProxyType(
         "EOP211": "the step named is of the wrong kind",
         "EOP212": "a name that means nothing in an expression",
         "EOP213": "a field that an expression cannot rely on",
+        "EOP214": "a reviewer of the vendor whose work it judges",
         # types
         "EOP301": "a value of the wrong type",
         "EOP302": "a value outside the allowed words",

@@ -24,7 +24,7 @@ from eop.protocol.model import (
     Review,
     Workers,
 )
-from eop.protocol.patterns import REVIEWED, WORKER
+from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER
 from eop.protocol.shapes import mismatch, read_fields
 from eop.protocol.signatures import FUNCTIONS
 from eop.protocol.yaml_nodes import Listing, Mapping, Scalar, parse_yaml
@@ -253,11 +253,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         join=_join(join),
         on_branch=values.get("on_branch") or ("completed",),
         pattern=values.get("pattern"),
-        nodes={
-            role: node["product"][0]
-            for role, node in nodes.items()
-            if workers is None or role != WORKER
-        },
+        nodes=_cast(values.get("pattern"), nodes, workers),
         workers=workers,
         node_budgets={
             role: _budget(node["budget"], attempts=budget.attempts)
@@ -276,6 +272,20 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         context=values["context"],
         back=Back(**back) if {"to", "when", "max"} <= back.keys() else None,
     )
+
+
+def _cast(pattern: str | None, nodes: dict[str, Any], workers: Workers | None) -> dict[str, str]:
+    """Role to product, stand-ins included; the products of workers are a matter of their own."""
+    cast = {
+        role: node["product"][0]
+        for role, node in nodes.items()
+        if workers is None or role != WORKER
+    }
+    stand_ins = PATTERNS[pattern].stand_ins if pattern else {}
+    for role, other in stand_ins.items():
+        if role not in cast and other in cast:
+            cast[role] = cast[other]
+    return cast
 
 
 def _workers(values: dict[str, Any]) -> Workers | None:

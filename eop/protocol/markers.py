@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.errors import did_you_mean
 from eop.protocol.expressions import BUILT_INS, TYPES, WORDS, is_of
-from eop.protocol.model import ALL, ANY
+from eop.protocol.model import ALL, ANY, OTHER
 from eop.protocol.patterns import PATTERNS
 from eop.protocol.products import TOOLS
 from eop.protocol.shapes import (
@@ -278,7 +278,11 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "workers": Field(_WORKERS),
         "review": Field(
             record(
-                {"until": Field(choice(SEVERITIES, "severity")), "rounds": Field(integer(1, 9))},
+                {
+                    "until": Field(choice(SEVERITIES, "severity")),
+                    "rounds": Field(integer(1, 9)),
+                    "vendor": Field(choice((ANY, OTHER), "vendor")),
+                },
                 owner="review",
             )
         ),

@@ -15,18 +15,25 @@ AGGREGATE = "aggregate"
 WORKERS_OUTPUT = "workers"
 
 
+_CHANGE = ("implementer", "reviewer", "fixer")
+_PLANNED = ("planner", "plan_reviewer", *_CHANGE)
+
+
 @dataclass(frozen=True)
 class Pattern:
     """What a pattern asks of the nodes of its phase.
 
     ``roles`` must each have a product; ``None``: any roles, in the order written. ``optional``
-    roles may be left out. ``reviews`` says whose work a reviewing role judges: a pattern has a
-    review when it is not empty.
+    roles may be left out; ``stand_ins`` says whose product plays one then. ``apart`` are the roles
+    that judge the work of others, who must be of another vendor where the protocol asks for that:
+    a pattern has a review when it is not empty. ``makes`` are outputs that the runtime makes.
     """
 
     roles: tuple[str, ...] | None = None
     optional: tuple[str, ...] = ()
-    reviews: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    makes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,11 +44,24 @@ class Pattern:
 PATTERNS: Mapping[str, Pattern] = MappingProxyType(
     {
         "linear": Pattern(),
-        "dual": Pattern(
-            ("implementer", "reviewer", "fixer"),
-            reviews={"reviewer": ("implementer", "fixer")},
+        "dual": Pattern(_CHANGE, apart={"reviewer": ("implementer", "fixer")}, makes=("review",)),
+        "bta": Pattern(("breakdown", WORKER), optional=(AGGREGATE,), makes=(WORKERS_OUTPUT,)),
+        "plan_then_implement": Pattern(
+            _PLANNED,
+            apart={"plan_reviewer": ("planner",), "reviewer": ("implementer", "fixer")},
+            makes=("plan", "plan_review", "review"),
         ),
-        "bta": Pattern(("breakdown", WORKER), optional=(AGGREGATE,)),
+        "plan_merge": Pattern(
+            _PLANNED,
+            optional=("co_planner", "merger"),
+            stand_ins={"co_planner": "plan_reviewer", "merger": "planner"},
+            apart={
+                "co_planner": ("planner",),
+                "plan_reviewer": ("merger",),
+                "reviewer": ("implementer", "fixer"),
+            },
+            makes=("plan", "plan_review", "review"),
+        ),
     }
 )
-REVIEWED = tuple(name for name, pattern in PATTERNS.items() if pattern.reviews)
+REVIEWED = tuple(name for name, pattern in PATTERNS.items() if pattern.apart)

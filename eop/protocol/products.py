@@ -18,6 +18,7 @@ PRODUCTS: Mapping[str, frozenset[str]] = MappingProxyType(
         "openhands": frozenset(TOOLS),
         "qwen-code": frozenset(TOOLS),
         "scripted": frozenset(TOOLS),
+        "scripted-peer": frozenset(TOOLS),
     }
 )
 
@@ -26,6 +27,19 @@ UNDENIABLE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "codex": MappingProxyType({"shell": "it reads and writes by running commands"}),
         "openhands": MappingProxyType({"read": "its file tool reads and edits"}),
+    }
+)
+
+# Who makes a product: two of one vendor are no independent pair of eyes.
+VENDORS: Mapping[str, str] = MappingProxyType(
+    {
+        "claude-code": "anthropic",
+        "codex": "openai",
+        "opencode": "opencode",
+        "openhands": "openhands",
+        "qwen-code": "qwen",
+        "scripted": "scripted",
+        "scripted-peer": "scripted-peer",
     }
 )
 
@@ -38,5 +52,6 @@ MEASURES: Mapping[str, frozenset[str]] = MappingProxyType(
         "openhands": frozenset({"actions", "tokens", "usd"}),
         "qwen-code": frozenset({"actions", "tokens"}),
         "scripted": frozenset({"actions", "tokens", "usd"}),
+        "scripted-peer": frozenset({"actions", "tokens", "usd"}),
     }
 )

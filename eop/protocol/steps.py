@@ -11,6 +11,8 @@ from eop.protocol.patterns import WORKER
 
 # How a join waits.
 ALL, ANY = "all", "any"
+# A reviewer of another vendor than whose work it judges; ``ANY`` without that.
+OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,14 @@ class Join:
 
 @dataclass(frozen=True)
 class Review:
-    """When a dual pattern stops: worst open finding at or under ``until``, or ``rounds`` spent."""
+    """When a review stops: worst open finding at or under ``until``, or ``rounds`` spent.
+
+    ``vendor`` is ``other`` where whoever judges must be of another vendor than whose work it is.
+    """
 
     until: str = "minor"
     rounds: int = 2
+    vendor: str = ANY
 
 
 @dataclass(frozen=True)

@@ -163,11 +163,14 @@ def test_an_unknown_placeholder_fails(tmp_path: Path, place: str, said: str) -> 
     assert said in failure(tmp_path, action, inputs=inputs, outputs=("n",))
 
 
+FAULT = {"severity": "minor", "family": "none", "suggested_check": "look"}
+
+
 def test_a_review_comes_from_the_check_and_from_what_is_still_there(tmp_path: Path) -> None:
     listed = [
-        {"id": "F1", "severity": "minor", "claim": "still", "evidence": "a = 1",
+        {"id": "F1", **FAULT, "claim": "still", "evidence": "a = 1",
          "unless_fixed": {"file": "models/a.py", "find": "a = 1"}},
-        {"id": "F2", "severity": "minor", "claim": "gone", "evidence": "zzz",
+        {"id": "F2", **FAULT, "claim": "gone", "evidence": "zzz",
          "unless_fixed": {"file": "models/a.py", "find": "zzz"}},
     ]  # fmt: skip
     earlier = [{**listed[1], "id": "F2", "status": "open"}]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
-import yaml
 from toy_target import (
     CLEAN,
-    DUAL_OUTPUTS,
     LEAK,
-    ROOT,
+    SCHEMAS,
     check,
     dual_phase,
+    finding,
     scripted,
     task,
 )
@@ -21,7 +21,7 @@ from toy_target import (
 from eop.agents import patch
 from eop.agents.jail import choose
 from eop.patterns import run
-from eop.protocol.model import Budget, Output
+from eop.protocol.model import Budget
 from eop.runtime.node import Outcome
 
 if TYPE_CHECKING:
@@ -68,14 +68,26 @@ def test_a_leak_is_caught_fixed_and_approved(tmp_path: Path) -> None:
     assert result.usage.actions == 5
 
 
-def test_reviewers_follow_the_schema_of_the_project(tmp_path: Path) -> None:
-    schema = yaml.safe_load((ROOT / "config/schemas/review.schema.yaml").read_text())
-    outputs = (*DUAL_OUTPUTS[:2], Output("review", "review.json", schema="review"))
+def test_the_record_of_a_review_is_what_its_schema_says(tmp_path: Path) -> None:
     product = scripted(tmp_path, step("implementer", LEAKY), REVIEW, step("fixer", MEND))
-    work = task(
-        tmp_path, dual_phase(outputs=outputs), product, check=check, schemas={"review": schema}
+    record = review_of(run(task(tmp_path, dual_phase(), product, check=check)))
+    jsonschema.validate(record, SCHEMAS["review"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**record, "verdict": "fine"}, SCHEMAS["review"])
+
+
+@pytest.mark.parametrize("missing", ["family", "suggested_check", "evidence"])
+def test_a_finding_that_lacks_something_is_no_finding(tmp_path: Path, missing: str) -> None:
+    bare = {
+        key: value for key, value in {**finding("F1"), "status": "open"}.items() if key != missing
+    }
+    review = {"summary": "One.", "findings": [bare]}
+    reviewer = step("reviewer", {"write": {"output": "review", "json": review}})
+    result = run(
+        task(tmp_path, dual_phase(), scripted(tmp_path, step("implementer", LEAKY), reviewer))
     )
-    assert run(work).outcome is Outcome.COMPLETED
+    assert result.outcome is Outcome.FAILED
+    assert f"'{missing}' is a required property" in result.reason
 
 
 def test_what_the_reviewer_is_handed(tmp_path: Path) -> None:
@@ -116,11 +128,10 @@ def test_no_reviewer_overrules_the_check(tmp_path: Path) -> None:
 
 
 def test_a_major_finding_goes_on_when_the_rounds_are_spent(tmp_path: Path) -> None:
-    finding = {"id": "F1", "severity": "major", "claim": "slow", "evidence": "O(n^2)"}
     product = scripted(
         tmp_path,
         step("implementer", LEAKY),
-        step("reviewer", {"review": {"findings": [finding]}}),
+        step("reviewer", {"review": {"findings": [finding("F1")]}}),
     )
     result = run(task(tmp_path, dual_phase(rounds=1), product))
     assert (result.outcome, result.reason) == (Outcome.COMPLETED, "rounds_spent")

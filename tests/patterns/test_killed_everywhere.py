@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toy_target import CLEAN, LEAK, bta_phase, check, dual_phase, linear_phase, scripted, task
+from toy_target import (
+    CLEAN,
+    LEAK,
+    bta_phase,
+    check,
+    dual_phase,
+    finding,
+    linear_phase,
+    planned_phase,
+    scripted,
+    task,
+)
 
 from eop.patterns import run
 from eop.protocol.model import Output
@@ -36,6 +47,10 @@ def edit(find: str, replace: str) -> dict[str, Any]:
 
 def leaves(output: str, value: Any) -> dict[str, Any]:
     return {"write": {"output": output, "json": value}}
+
+
+def writes(text: str) -> dict[str, Any]:
+    return {"write": {"output": "plan", "text": f"{text}\n"}}
 
 
 CODING = [
@@ -68,6 +83,36 @@ CASES = {
         CODING,
         ["01-implementer", "03-reviewer", "04-fixer", "06-reviewer"],
     ),
+    "plan_then_implement": Case(
+        planned_phase(),
+        [
+            *(step("planner", writes(f"plan {n}"), round=n) for n in (1, 2)),
+            step("plan_reviewer", {"review": {"findings": [finding("P1")]}}, round=1),
+            step("plan_reviewer", {"review": {}}),
+            *CODING,
+        ],
+        [
+            *("01-planner", "02-plan_reviewer", "03-planner", "04-plan_reviewer"),
+            *("05-implementer", "07-reviewer", "08-fixer", "10-reviewer"),
+        ],
+    ),
+    "plan_merge": Case(
+        planned_phase("plan_merge"),
+        [
+            *(step(role, writes(f"plan of {role}")) for role in ("planner", "co_planner")),
+            step("merger", writes("merged"), round=1),
+            step("merger", writes("mended"), round=2),
+            step("plan_reviewer", {"review": {"findings": [finding("P1")]}}, round=1),
+            step("plan_reviewer", {"review": {}}),
+            step("implementer", edit("return positive, negative", CLEAN)),
+            step("reviewer", {"review": {}}),
+        ],
+        [
+            *("01-planner", "02-co_planner", "03-planner", "04-co_planner", "05-merger"),
+            *("06-plan_reviewer", "07-merger", "08-plan_reviewer"),
+            *("09-implementer", "11-reviewer"),
+        ],
+    ),
     "bta": Case(
         bta_phase(aggregate=True, outputs=(*IDEAS, Output("workers", "workers.json"))),
         [
@@ -97,11 +142,14 @@ def turns(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def killed_at(folder: Path, case: Case, node: str, turn: dict[str, Any]) -> None:
-    """Go on in a process of its own, and SIGKILL it while the product of ``node`` hangs."""
+def killed_at(folder: Path, case: Case, node: str, due: list[dict[str, Any]]) -> None:
+    """Go on in a process of its own, and SIGKILL it while the product of ``node`` hangs.
+
+    So does every product whose turn is ``due``: those at work at the same time end no sooner.
+    """
     child = os.fork()
     if child == 0:
-        go(folder, case, [{"when": turn, "do": [HANG]}, *case.steps])
+        go(folder, case, [*({"when": turn, "do": [HANG]} for turn in due), *case.steps])
         os._exit(0)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -134,8 +182,9 @@ def test_killed_at_each_node_it_ends_as_if_nothing_had_happened(tmp_path: Path, 
     expected = go(quiet, case, case.steps)
     assert expected.outcome is Outcome.COMPLETED
     assert list(turns(quiet)) == case.nodes
-    for node, turn in turns(quiet).items():
-        killed_at(troubled, case, node, turn)
+    asked = turns(quiet)
+    for number, node in enumerate(asked):
+        killed_at(troubled, case, node, list(asked.values())[number:])
         assert node not in trees(troubled)
     result = go(troubled, case, case.steps)
     assert (result.outcome, result.reason) == (expected.outcome, expected.reason)

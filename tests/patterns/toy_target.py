@@ -33,6 +33,7 @@ DUAL_OUTPUTS = (
 
 def scripted(folder: Path, *steps: dict[str, Any]) -> Scripted:
     path = folder / "playbook.yaml"
+    folder.mkdir(exist_ok=True)
     path.write_text(yaml.safe_dump({"steps": list(steps)}))
     return load(path, SCHEMAS["playbook"])
 
@@ -96,6 +97,43 @@ def linear_phase(**changes: Any) -> Phase:
         outputs=changes.pop("outputs", (Output("report", "report.md"),)),
         **changes,
     )
+
+
+PLANNED = ("planner", "plan_reviewer", "implementer", "reviewer", "fixer")
+PLANNED_OUTPUTS = (
+    *DUAL_OUTPUTS,
+    Output("plan", "plan.md"),
+    Output("plan_review", "plan-review.json", schema="review"),
+)
+
+
+def planned_phase(pattern: str = "plan_then_implement", **changes: Any) -> Phase:
+    lanes = ("co_planner", "merger") if pattern == "plan_merge" else ()
+    return Phase(
+        id="implement",
+        line=1,
+        title="Implement",
+        body="Implement the proposal.",
+        pattern=pattern,
+        nodes=changes.pop("nodes", dict.fromkeys((*PLANNED, *lanes), "scripted")),
+        review=changes.pop("review", Review("minor", 2)),
+        tools=("read", "edit"),
+        outputs=changes.pop("outputs", PLANNED_OUTPUTS),
+        **changes,
+    )
+
+
+def finding(name: str, severity: str = "major", **more: Any) -> dict[str, Any]:
+    """A finding as a playbook lists it."""
+    return {
+        "id": name,
+        "severity": severity,
+        "family": "none",
+        "claim": f"{name} is wrong",
+        "evidence": "seen",
+        "suggested_check": "look again",
+        **more,
+    }
 
 
 def bta_phase(*, workers: Workers | None = None, **changes: Any) -> Phase:

@@ -13,7 +13,63 @@ def bta(nodes: str = _NODES, workers: str = "workers: {max: 4}\n") -> str:
     return f"pattern: bta\nnodes: {nodes}\n{workers}"
 
 
+_DUAL = "pattern: dual\nnodes: {implementer: scripted, reviewer: scripted, fixer: scripted}\n"
+
+
+def planned(nodes: str, pattern: str = "plan_then_implement", vendor: str = "other") -> str:
+    """A plan before the change, in the place of the sound protocol's review loop."""
+    change = "implementer: scripted, reviewer: scripted-peer, fixer: scripted"
+    review = f"review: {{vendor: {vendor}, rounds: 2}}\n"
+    return f"pattern: {pattern}\nnodes: {{{nodes}, {change}}}\n{review}"
+
+
+_REVIEWED = f"{_DUAL}review: {{until: minor, rounds: 2}}\n"
 PATTERN_FAULTS = [
+    Fault(
+        "EOP214",
+        "rounds: 2}",
+        "rounds: 2, vendor: other}",
+        "scripted",
+        "'reviewer' and 'implementer' are of one vendor, scripted",
+    ),
+    Fault(
+        "EOP214",
+        _REVIEWED,
+        planned("planner: scripted, plan_reviewer: scripted"),
+        "scripted",
+        "'plan_reviewer' and 'planner'",
+    ),
+    Fault(
+        "EOP214",
+        _REVIEWED,
+        planned("planner: scripted-peer, plan_reviewer: scripted-peer", "plan_merge"),
+        "scripted-peer",
+        "'co_planner' and 'planner'",
+    ),
+    Fault(
+        "EOP214",
+        _REVIEWED,
+        planned(
+            "planner: scripted, plan_reviewer: scripted-peer, merger: scripted-peer", "plan_merge"
+        ),
+        "scripted-peer",
+        "'plan_reviewer' and 'merger'",
+    ),
+    Fault(
+        "EOP302",
+        _REVIEWED,
+        planned("planner: scripted, plan_reviewer: scripted-peer", vendor="others"),
+        "others",
+        "unknown vendor",
+    ),
+    Fault("EOP207", _REVIEWED, planned("planner: scripted"), "nodes", "'plan_reviewer'"),
+    Fault(
+        "EOP207",
+        _REVIEWED,
+        planned("planner: scripted, plan_reviewer: scripted-peer, merger: scripted"),
+        "merger",
+        "no role",
+    ),
     Fault("EOP113", _LINEAR, bta(workers=""), "propose", "'workers'"),
     Fault("EOP113", _LINEAR, bta(workers="workers: {concurrency: 2}\n"), "2", "'max'"),
     Fault("EOP112", _LINEAR, bta(workers="workers: {max: 4, least: 2}\n"), "least", "'least'"),

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planted_faults import SOUND
-from planted_patterns import bta
+from planted_patterns import bta, planned
 from ruamel.yaml import YAML
 
+from eop.agents.products import REAL
+from eop.agents.products.scripted import SCRIPTED
 from eop.core.schema import problems
 from eop.protocol.compiler import check, load
 from eop.protocol.coverage import coverage
@@ -19,6 +21,7 @@ from eop.protocol.expressions import FRUITLESS
 from eop.protocol.held import HELD
 from eop.protocol.markers import FRONT, KINDS
 from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review, Workers
+from eop.protocol.products import MEASURES, PRODUCTS, VENDORS
 from eop.protocol.shapes import STEP_NAME
 from eop.runtime.node import STEP_NAME as RUNTIME_STEP_NAME
 
@@ -100,6 +103,31 @@ def test_workers_are_read_with_their_bounds(
         *(("worker", product) for product in workers.products),
     )
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_who_is_left_out_of_a_plan_merge_is_stood_in_for(plan_of: Callable[[str], Plan]) -> None:
+    dual = SOUND[SOUND.index("pattern: dual") : SOUND.index("check: preflight")]
+    nodes = "planner: scripted, plan_reviewer: scripted-peer"
+    for pattern, more in (
+        ("plan_then_implement", {}),
+        ("plan_merge", {"co_planner": "scripted-peer", "merger": "scripted"}),
+    ):
+        build = plan_of(SOUND.replace(dual, planned(nodes, pattern))).phase("build")
+        assert build.review == Review("minor", 2, "other")
+        assert build.nodes == {
+            "planner": "scripted",
+            "plan_reviewer": "scripted-peer",
+            "implementer": "scripted",
+            "reviewer": "scripted-peer",
+            "fixer": "scripted",
+            **more,
+        }
+
+
+def test_products_and_the_language_agree_on_vendors() -> None:
+    kinds = {**REAL, **SCRIPTED}
+    assert {name: kind.vendor for name, kind in kinds.items()} == dict(VENDORS)
+    assert set(VENDORS) == set(PRODUCTS) == set(MEASURES)
 
 
 def test_positions_are_those_of_the_fence(plan_of: Callable[[str], Plan]) -> None:
@@ -232,6 +260,8 @@ FINDING = {
     "claim": "The feature leaks.",
     "evidence": "Only positives carry it.",
     "status": "open",
+    "family": "tensor_routing",
+    "suggested_check": "score an item both ways",
 }
 INVARIANT = {"id": "I5", "title": "one score", "status": "passed", "detail": "", "measured": {}}
 CANDIDATE = {
@@ -253,9 +283,10 @@ CANDIDATE = {
         ("proposals", [PROPOSAL | {"id": "../evil"}], False),
         ("proposals", [PROPOSAL | {"id": "p"}], False),
         ("proposals", [PROPOSAL | {"extra": 1}], False),
-        ("review", {"findings": [FINDING], "summary": "One leak."}, True),
-        ("review", {"findings": [FINDING | {"line": 3}], "summary": "Where?"}, False),
-        ("review", {"findings": [], "summary": "Fine.", "verdict": "approved"}, False),
+        ("findings", {"findings": [FINDING], "summary": "One leak."}, True),
+        ("findings", {"findings": [FINDING | {"line": 3}], "summary": "Where?"}, False),
+        ("findings", {"findings": [FINDING | {"family": "leak"}], "summary": "?"}, False),
+        ("findings", {"findings": [], "summary": "Fine.", "verdict": "approved"}, False),
         ("preflight", {"schema": "preflight/1", "passed": True, "invariants": [INVARIANT]}, True),
         ("preflight", {"schema": "preflight/1", "passed": False, "invariants": [INVARIANT]}, False),
         ("decision", {"champion": "base", "parent": "base", "candidates": [CANDIDATE]}, True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
@@ -69,7 +70,19 @@ class Scripted:
         return events
 
 
-def load(playbook: Path, schema: Mapping[str, Any]) -> Scripted:
+class ScriptedPeer(Scripted):
+    """The same program, counted as of another vendor: who judges what the first one made."""
+
+    name = "scripted-peer"
+    vendor = "scripted-peer"
+
+
+SCRIPTED: Mapping[str, type[Scripted]] = MappingProxyType(
+    {kind.name: kind for kind in (Scripted, ScriptedPeer)}
+)
+
+
+def load(playbook: Path, schema: Mapping[str, Any], kind: type[Scripted] = Scripted) -> Scripted:
     """Check a playbook against ``config/schemas/playbook.schema.yaml`` and make the product.
 
     Raises ``EopError`` (exit CONFIG) with one line per fault: wrong keys, missing edit files.
@@ -87,7 +100,7 @@ def load(playbook: Path, schema: Mapping[str, Any]) -> Scripted:
             hint="its keys are described in config/schemas/playbook.schema.yaml",
             exit_code=ExitCode.CONFIG,
         )
-    return Scripted(playbook, tuple(files))
+    return kind(playbook, tuple(files))
 
 
 def _edit_files(playbook: Path, data: dict[str, Any]) -> list[Path]:

@@ -230,9 +230,11 @@ def _check_findings(player: Player) -> list[dict[str, Any]]:
         {
             "id": f"check-{item['id']}",
             "severity": "critical",
+            "family": "none",
             "status": "open",
             "claim": f"{item['id']} {item['title']}: {item['status']}",
             "evidence": _measured(item),
+            "suggested_check": f"preflight {item['id']}",
         }
         for item in check["invariants"]
         if item["status"] != "passed"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
-from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER
+from eop.protocol.model import OTHER
+from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER, Pattern
+from eop.protocol.products import VENDORS
 from eop.protocol.yaml_nodes import Listing
 from eop.protocol.yaml_nodes import Mapping as YamlMapping
 
@@ -73,6 +75,7 @@ def _pattern(phase: Placed[Phase], report: Report, products: Mapping[str, frozen
         message = f"no prose tells the agent of '{value.id}' what to do"
         report.error("EOP116", message, phase.name, "write it below the fence")
     _roles(phase, report)
+    _vendors(phase, report)
     for role, product in value.cast:
         if product not in products:
             hint = did_you_mean(product, products) or f"known: {', '.join(products)}"
@@ -80,8 +83,26 @@ def _pattern(phase: Placed[Phase], report: Report, products: Mapping[str, frozen
             report.error("EOP204", message, product_place(phase, role, product), hint)
 
 
+def _vendors(phase: Placed[Phase], report: Report) -> None:
+    """Where another vendor is asked for, nobody judges the work of their own."""
+    value = phase.value
+    if value.pattern is None or value.review is None or value.review.vendor != OTHER:
+        return
+    vendors = {role: VENDORS.get(product, product) for role, product in value.nodes.items()}
+    for judge, authors in PATTERNS[value.pattern].apart.items():
+        own = [role for role in authors if role in vendors and vendors[role] == vendors.get(judge)]
+        if own:
+            message = f"'{judge}' and '{own[0]}' are of one vendor, {vendors[judge]}"
+            hint = f"give '{judge}' a product of another vendor, or drop 'vendor: {OTHER}'"
+            place = product_place(phase, judge, value.nodes[judge])
+            report.error("EOP214", message, place, hint)
+
+
 def product_place(phase: Placed[Phase], role: str, product: str) -> Span:
-    """Where the product of a role is written, one of several for workers."""
+    """Where the product of a role is written: one of several for workers, a stand-in's own."""
+    pattern = PATTERNS.get(phase.value.pattern or "", Pattern())
+    if _written_products(phase, role)[0] is None:
+        role = pattern.stand_ins.get(role, role)
     written = _written_products(phase, role)
     path = ("nodes", role, "product") if isinstance(written[0], YamlMapping) else ("nodes", role)
     if isinstance(written[1], Listing) and phase.value.workers:
