@@ -13,6 +13,7 @@ import click
 
 from eop.cli.common import open_project, run_option
 from eop.driver.loop import position_of
+from eop.driver.start import require_all_events
 from eop.runtime.gates import visible
 from eop.runtime.sentinels import user_name
 from eop.runtime.trace import Trace
@@ -59,6 +60,7 @@ def _record(root: Path, run_name: str | None, kind: str, reason: str) -> tuple[s
     """Add the event, and what follows from it; return the nodes that are at work."""
     project = open_project(root, run_name)
     trace = Trace(project.trace_dir, project.plan)
+    require_all_events(project, trace.events)
     trace.append(kind, {"by": myself(), "reason": visible(reason).strip()})
     return position_of(project).state.active
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode
+from eop.driver.start import require_all_events
 from eop.driver.workflow import load_project
 from eop.project.config import read_raw
 from eop.project.project import Project
@@ -90,6 +91,10 @@ def snakemake_command(
 
 
 def position_of(project: Project) -> Position:
-    """Where the run stands now, after recording what people decided."""
+    """Where the run stands now, after recording what people decided.
+
+    Raises ``EopError`` (EOP714) where the trace is not all that it was: nothing is added to it.
+    """
     trace = Trace(project.trace_dir, project.plan)
+    require_all_events(project, trace.events)
     return advance(project.root, project.run, project.plan, trace)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_json
 from eop.core.locks import LockHeldError, exclusive
+from eop.driver.start import require_all_events
 from eop.driver.workflow import lock_project
 from eop.project.project import Project
 from eop.runtime.lifecycle import abandon
@@ -22,10 +23,12 @@ def migrate(project: Project, by: str, reason: str) -> list[str]:
     """Bring the run under the plan of ``project``; return in what it differs from the one before.
 
     Safe to be killed anywhere: the same call completes it. Raises ``EopError``: EOP810 while
-    somebody drives the run, EOP717 when what has happened does not allow it.
+    somebody drives the run, EOP714 when the end of its trace is missing, EOP717 when what has
+    happened does not allow it.
     """
     with lock_project(project.root):
         begun = Project.of_run(project.root, project.run)
+        require_all_events(begun, Trace(begun.trace_dir, begun.plan).events)
         if not _is_under(begun, project.plan):
             _change(begun, project.plan, by, reason)
         if begun.plan.digest == project.plan.digest:

@@ -14,7 +14,7 @@ from eop.runtime.trace import Trace
 from eop.runtime.witnesses import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eop.project.project import Project
     from eop.runtime.events import Event
@@ -35,13 +35,15 @@ def open_run(project: Project) -> Trace:
     if trace.begun:
         _must_fit(project)
         _must_be_the_begun(project, trace)
-        _must_be_whole(project, trace.state(), trace.events())
+        _must_know_what_has_left(project, trace.state())
+        require_all_events(project, trace.events)
         _must_be_judged_alike(project, trace.state(), signers)
         # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
         write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
     _must_be_new(project)
-    _must_be_whole(project, None, ())
+    _must_know_what_has_left(project, None)
+    require_all_events(project, tuple)
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
     if signers is not None:
@@ -134,7 +136,7 @@ def _must_be_the_begun(project: Project, trace: Trace) -> None:
         )
 
 
-def _must_be_whole(project: Project, state: State | None, events: Sequence[Event]) -> None:
+def _must_know_what_has_left(project: Project, state: State | None) -> None:
     """Nothing follows the last event of a chain, so what it has left tells of a missing end."""
     for depth in ("it*/*/outcome.json", "it*/p*/*/outcome.json"):
         for path in sorted(project.run_dir.glob(depth)):
@@ -149,7 +151,11 @@ def _must_be_whole(project: Project, state: State | None, events: Sequence[Event
                     hint=f"restore the trace, or {_another(project)}",
                     exit_code=ExitCode.STATE,
                 )
-    lost = cut(project.run_dir, events)
+
+
+def require_all_events(project: Project, read: Callable[[], Sequence[Event]]) -> None:
+    """Raise ``EopError`` (EOP714) where the run has had other events than ``read`` gives."""
+    lost = cut(project.run_dir, read)
     if lost:
         raise EopError(
             "EOP714",

@@ -40,7 +40,7 @@ def verify(root: Path, run: str) -> list[str]:
         return [error.message]
     if state.run != run:
         return [f"the trace is that of run '{state.run}'"]
-    lost = witnesses.cut(folder, trace.events())
+    lost = witnesses.cut(folder, trace.events)
     return [
         *([lost] if lost else []),
         *_artifacts(root, state),

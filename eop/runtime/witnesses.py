@@ -14,7 +14,7 @@ from eop.runtime.gates import REQUEST, gate_file
 from eop.runtime.node import Instance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from eop.runtime.events import Event
@@ -34,13 +34,15 @@ def remember(folder: Path, state: State) -> None:
         write_json(path, {"schema": _SCHEMA, "seq": state.seq, "digest": state.head})
 
 
-def cut(folder: Path, events: Sequence[Event]) -> str | None:
+def cut(folder: Path, read: Callable[[], Sequence[Event]]) -> str | None:
     """Why these are not all the events, or not those, that the run has had; ``None`` if they are.
 
-    Judged by what ``remember`` noted alone.
+    Judged by what ``remember`` noted alone. That is read first, and the events by ``read`` then: a
+    run that goes on meanwhile has more of them, never fewer.
     """
     path = folder / HEAD
     if not path.is_file():
+        events = read()
         worked = any(event.type == "node_entered" for event in events)
         return f"{HEAD} is missing: nothing says where the trace ended" if worked else None
     try:
@@ -50,6 +52,7 @@ def cut(folder: Path, events: Sequence[Event]) -> str | None:
         return f"{HEAD}: {error.message}"
     except (KeyError, TypeError, ValueError):
         return f"{HEAD} does not say which event was the last"
+    events = read()
     if not 1 <= seq <= len(events):
         return f"the trace ends at event {len(events)}, and {HEAD} knows event {seq}"
     if events[seq - 1].digest != digest:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from eop.cli import cli
 from eop.core.errors import EopError, ExitCode
 from eop.core.locks import exclusive
+from eop.driver.loop import position_of
 from eop.driver.start import open_run
 from eop.driver.workflow import load_project, lock_project
 from eop.project.config import read_raw
@@ -74,6 +75,7 @@ def test_what_has_been_at_work_must_stay(root: Path) -> None:
     project = Project.of_run(root, RUN)
     trace = Trace(project.trace_dir, project.plan)
     look = Instance.parse("it01_look")
+    position_of(project)
     enter(trace, project.plan, look)
     edit(root, "Say in ten lines", "Say in two lines")
     with exclusive(project.run_dir / look.directory / ".lock"):
