@@ -67,6 +67,7 @@ class Handler(BaseHTTPRequestHandler):
                 "path": self.path,
                 "headers": {name.lower(): value for name, value in self.headers.items()},
                 "body": json.loads(body) if body else None,
+                "raw": body,
             }
         )
         answer = self.upstream.next()

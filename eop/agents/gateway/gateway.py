@@ -54,6 +54,7 @@ class Gateway:
         self._path = directory.joinpath(*_SOCKET) if contained else None
         self._base = URL(upstream.url).raw_path.rstrip("/")
         self._listener: socket.socket | None = None
+        self._port = PORT_INSIDE
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="gateway", daemon=True)
@@ -61,10 +62,7 @@ class Gateway:
     @property
     def way(self) -> Way:
         """How the agent comes to it."""
-        if self._path is not None:
-            return Way(PORT_INSIDE, self._path)
-        assert self._listener is not None
-        return Way(self._listener.getsockname()[1])
+        return Way(self._port, self._path)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -77,6 +75,8 @@ class Gateway:
 
     def __enter__(self) -> Gateway:
         self._listener = _listen(self._path)
+        if self._path is None:
+            self._port = self._listener.getsockname()[1]
         self._thread.start()
         return self
 

@@ -23,6 +23,7 @@ from eop.agents.gateway.proxied import (
     route,
     token_of,
 )
+from eop.agents.gateway.sse import value_of
 from eop.agents.gateway.told import Reader, Told, Wire
 from eop.core.errors import EopError
 
@@ -82,21 +83,18 @@ class Proxy:
         body = await request.read()
         if wire is None:
             return await self._pass(request, url, body, None)
-        try:
-            wanted = json.loads(body)
-        except ValueError:
-            wanted = None
+        wanted = value_of(body)
         if not isinstance(wanted, dict):
             message = "the body of the request is no JSON object"
             return _answer(400, own_error(wire, message, "invalid_request_error"))
-        return await self._call(request, url, wire, wanted, body)
+        return await self._call(request, url, wire, wanted, len(body))
 
     async def _call(
-        self, request: web.Request, url: URL, wire: Wire, wanted: dict[str, Any], body: bytes
+        self, request: web.Request, url: URL, wire: Wire, wanted: dict[str, Any], size: int
     ) -> web.StreamResponse:
         """Admit a call, pass it on, and settle it however it ends."""
         self._calls += 1
-        asked = asks.read(wire, wanted, len(body))
+        asked = asks.read(wire, wanted, size)
         call = _Call(self._calls, wire, asked, time.time())
         decided = self.meter.admit(call.number, asked)
         if isinstance(decided, Refused):
@@ -110,8 +108,8 @@ class Proxy:
             return _answer(500, own_error(wire, f"the ledger: {error.message}", "api_error"))
         amended = asks.amended(wire, wanted, decided.most_output)
         try:
-            sent = body if amended == wanted else json.dumps(amended).encode()
-            return await self._pass(request, url, sent, call)
+            # Written anew: of a key that was given twice, the API must see the value that was read.
+            return await self._pass(request, url, json.dumps(amended).encode(), call)
         finally:
             # Also when the agent has gone, or the attempt has ended: then this is cancelled.
             self._settle(call)
