@@ -13,7 +13,8 @@ from eop.cli.common import config_option, json_option, overrides, print_json
 from eop.compile.graph import mermaid
 from eop.core.errors import ExitCode
 from eop.driver.workflow import advance_and_compile, load_project, lock_project
-from eop.project.config import read_raw
+from eop.project.config import CONFIG_FILE, read_raw
+from eop.project.prices import unpriced
 from eop.protocol import compiler
 from eop.protocol.coverage import Coverage
 from eop.protocol.coverage import coverage as held_markers
@@ -70,7 +71,8 @@ class Checked:
     @classmethod
     def of(cls, path: Path, root: Path, *, coverage: bool) -> Checked:
         """Check the protocol at ``path`` in the project at ``root``."""
-        found = compiler.check(path, root=root)
+        models = unpriced(root, read_raw(root)) if (root / CONFIG_FILE).is_file() else {}
+        found = compiler.check(path, root=root, unpriced=models)
         if found:
             return cls(path, found, None, None)
         plan = compiler.load(path, root=root)

@@ -21,6 +21,7 @@ from eop.driver.announce import closing_lines, onward_lines
 from eop.driver.start import open_run
 from eop.functions.split import require_raw_data
 from eop.project.config import check_keys, resolve
+from eop.project.prices import unpriced
 from eop.project.project import Project
 from eop.protocol.compiler import load
 from eop.runtime.advance import advance
@@ -103,7 +104,7 @@ def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
 def load_project(root: Path, raw: Mapping[str, Any]) -> Project:
     """Resolve a raw workflow config and compile its protocol."""
     check_keys(root, raw)
-    plan = load(root / raw["protocol"], root=root)
+    plan = load(root / raw["protocol"], root=root, unpriced=unpriced(root, raw))
     return Project(root, resolve(root, raw, plan), plan)
 
 

@@ -91,5 +91,6 @@ CODES = MappingProxyType(
         "EOP520": "a node's budget does not fit into its phase's",
         "EOP521": "a budget in a unit that nobody measures",
         "EOP522": "a phase without an amount of its own of what the run limits",
+        "EOP523": "a budget in dollars on a model without a price",
     }
 )

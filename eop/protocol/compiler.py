@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from eop.core.errors import did_you_mean
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Analysis:
     """All that is known of a protocol: its draft, unless it cannot be read, and its faults.
@@ -41,28 +45,45 @@ class Analysis:
     facts: dict[str, str] = field(default_factory=dict)
 
 
-def load(path: Path, *, root: Path, products: Mapping[str, frozenset[str]] = PRODUCTS) -> Plan:
+def load(
+    path: Path,
+    *,
+    root: Path,
+    products: Mapping[str, frozenset[str]] = PRODUCTS,
+    unpriced: Mapping[str, str] = _NONE,
+) -> Plan:
     """The plan of the protocol at ``path``; ``root`` is the project with ``config/``.
 
-    Raises ``ProtocolErrors`` with every fault when there is one.
+    ``unpriced`` are the products whose model has no price, with the model. Raises
+    ``ProtocolErrors`` with every fault when there is one.
     """
-    analysis = analyse(path, root=root, products=products)
+    analysis = analyse(path, root=root, products=products, unpriced=unpriced)
     if analysis.diagnostics or analysis.draft is None or analysis.source is None:
         raise ProtocolErrors(analysis.diagnostics)
     return _plan(analysis.draft, analysis.source, analysis.facts)
 
 
 def check(
-    path: Path, *, root: Path, products: Mapping[str, frozenset[str]] = PRODUCTS
+    path: Path,
+    *,
+    root: Path,
+    products: Mapping[str, frozenset[str]] = PRODUCTS,
+    unpriced: Mapping[str, str] = _NONE,
 ) -> list[Diagnostic]:
     """Every fault of the protocol at ``path``, in the order of the file; empty when it is sound.
 
     Never raises for what the file holds.
     """
-    return analyse(path, root=root, products=products).diagnostics
+    return analyse(path, root=root, products=products, unpriced=unpriced).diagnostics
 
 
-def analyse(path: Path, *, root: Path, products: Mapping[str, frozenset[str]]) -> Analysis:
+def analyse(
+    path: Path,
+    *,
+    root: Path,
+    products: Mapping[str, frozenset[str]],
+    unpriced: Mapping[str, str] = _NONE,
+) -> Analysis:
     """Read and check the protocol at ``path``."""
     source = read_source(path, root)
     if isinstance(source, Diagnostic):
@@ -80,7 +101,7 @@ def analyse(path: Path, *, root: Path, products: Mapping[str, frozenset[str]]) -
     check_artifacts(draft, graph, report, root)
     check_optional(draft, graph, report)
     facts = check_decisions(draft, graph, report, root)
-    check_budgets(draft, report)
+    check_budgets(draft, report, unpriced)
     check_tools(draft, report, products)
     return Analysis(source, draft, report.diagnostics, facts)
 

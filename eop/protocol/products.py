@@ -1,4 +1,4 @@
-"""The agent products that a protocol may name: the tools each can enforce, what it measures."""
+"""The agent products that a protocol may name, and the tools each can enforce."""
 
 from __future__ import annotations
 
@@ -40,18 +40,5 @@ VENDORS: Mapping[str, str] = MappingProxyType(
         "qwen-code": "qwen",
         "scripted": "scripted",
         "scripted-peer": "scripted-peer",
-    }
-)
-
-# Units that a product reports; the runtime measures time itself.
-MEASURES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "claude-code": frozenset({"actions", "tokens", "usd"}),
-        "codex": frozenset({"actions", "tokens"}),
-        "opencode": frozenset({"actions", "tokens", "usd"}),
-        "openhands": frozenset({"actions", "tokens", "usd"}),
-        "qwen-code": frozenset({"actions", "tokens"}),
-        "scripted": frozenset({"actions", "tokens", "usd"}),
-        "scripted-peer": frozenset({"actions", "tokens", "usd"}),
     }
 )

@@ -133,13 +133,14 @@ PATTERN_FAULTS = [
         "'summary'",
     ),
     Fault(
-        "EOP521",
+        "EOP523",
         f"{_LINEAR}tools: [read]\n",
-        f"{bta(_NODES.replace('scripted, qwen-code', 'qwen-code'))}".replace(
-            "worker: [qwen-code]", "worker: {product: [qwen-code], budget: {usd: 1}}"
+        bta(_NODES).replace(
+            "worker: [scripted, qwen-code]",
+            "worker: {product: [scripted, qwen-code], budget: {usd: 1}}",
         )
         + "tools: [read]\n",
         "1",
-        "reports usd",
+        "'qwen-code' has the model 'house-model', whose price is not known",
     ),
 ]

@@ -27,10 +27,12 @@ Say what you see.
 LIMITED = "{actions: 9, wall: 1h, tokens: 90, usd: 2}"
 
 
-def found(project: Path, **parts: str) -> list[tuple[str, str]]:
+def found(
+    project: Path, unpriced: dict[str, str] | None = None, **parts: str
+) -> list[tuple[str, str]]:
     path = project / "some.eop.md"
     path.write_text(DOCUMENT.format(**{"first": "claude-code", "second": "claude-code", **parts}))
-    return [(one.code, one.message) for one in check(path, root=project)]
+    return [(one.code, one.message) for one in check(path, root=project, unpriced=unpriced or {})]
 
 
 @pytest.mark.parametrize(
@@ -53,17 +55,24 @@ def test_of_what_the_run_does_not_limit_none_is_needed(project: Path) -> None:
     assert found(project, run="{actions: 9, wall: 1h}", own="{actions: 9, wall: 1h}") == []
 
 
-def test_a_product_that_does_not_report_what_the_run_limits_cannot_be_held_to_it(
-    project: Path,
-) -> None:
-    own = "{actions: 9, wall: 1h, tokens: 90, usd: 1}"
-    message = "the run limits usd, and 'codex' reports none"
-    assert found(project, run=LIMITED, own=own, second="codex") == [("EOP521", message)]
-    nobody = "no product of this protocol reports usd"
-    every = {"first": "codex", "second": "codex"}
-    assert ("EOP521", nobody) in found(project, run=LIMITED, own=own, **every)
-    unlimited = "{actions: 9, wall: 1h, tokens: 90}"
-    assert found(project, run=unlimited, own=unlimited, second="codex") == []
+def test_dollars_are_limited_only_where_every_model_has_a_price(project: Path) -> None:
+    def faults(run: str, own: str, **nodes: str) -> list[str]:
+        unpriced = {"codex": "a-model"}
+        return [message for _, message in found(project, unpriced, run=run, own=own, **nodes)]
+
+    message = "'codex' has the model 'a-model', whose price is not known"
+    unlimited, own = "{actions: 9, wall: 1h}", "{actions: 9, wall: 1h, tokens: 90, usd: 1}"
+    assert faults(LIMITED, own) == []
+    # Where the run and the phase limit dollars, each says so.
+    assert faults(LIMITED, own, second="codex") == [message, message]
+    assert faults(unlimited, own, second="codex") == [message]
+    assert faults(unlimited, unlimited, second="codex") == []
+    alone = "{product: codex, budget: {usd: 1}}"
+    assert faults(unlimited, unlimited, second=alone) == [message]
+    assert (
+        faults(unlimited, unlimited, first="codex", second=alone.replace("codex", "qwen-code"))
+        == []
+    )
 
 
 def test_a_budget_that_cannot_be_read_is_one_fault(project: Path) -> None:

@@ -29,7 +29,8 @@ def found(project: Path, text: str | bytes) -> list[Diagnostic]:
     path = project / "some.eop.md"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     products = {**PRODUCTS, "bounded": frozenset({"edit"})}
-    return check(path, root=project, products=products)
+    unpriced = {"qwen-code": "house-model"}
+    return check(path, root=project, products=products, unpriced=unpriced)
 
 
 def test_the_sound_protocol_is_sound(project: Path) -> None:

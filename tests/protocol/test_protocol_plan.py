@@ -21,7 +21,7 @@ from eop.protocol.expressions import FRUITLESS
 from eop.protocol.held import HELD
 from eop.protocol.markers import FRONT, KINDS
 from eop.protocol.model import Budget, FanOut, Join, Loop, OnReject, Output, Plan, Review, Workers
-from eop.protocol.products import MEASURES, PRODUCTS, VENDORS
+from eop.protocol.products import PRODUCTS, VENDORS
 from eop.protocol.shapes import STEP_NAME
 from eop.runtime.node import STEP_NAME as RUNTIME_STEP_NAME
 
@@ -127,7 +127,7 @@ def test_who_is_left_out_of_a_plan_merge_is_stood_in_for(plan_of: Callable[[str]
 def test_products_and_the_language_agree_on_vendors() -> None:
     kinds = {**REAL, **SCRIPTED}
     assert {name: kind.vendor for name, kind in kinds.items()} == dict(VENDORS)
-    assert set(VENDORS) == set(PRODUCTS) == set(MEASURES)
+    assert set(VENDORS) == set(PRODUCTS)
 
 
 def test_positions_are_those_of_the_fence(plan_of: Callable[[str], Plan]) -> None:

@@ -8,7 +8,7 @@ from eop.core.errors import did_you_mean
 from eop.protocol.checks.phases import product_place
 from eop.protocol.markers import KINDS
 from eop.protocol.model import UNITS, shown
-from eop.protocol.products import MEASURES, UNDENIABLE
+from eop.protocol.products import UNDENIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,20 +16,28 @@ if TYPE_CHECKING:
     from eop.protocol.diagnostics import Report
     from eop.protocol.draft import Draft, Placed
     from eop.protocol.model import Budget, Phase
+    from eop.protocol.yaml_nodes import Mapping as Node
 
 
-def check_budgets(draft: Draft, report: Report) -> None:
+def check_budgets(draft: Draft, report: Report, unpriced: Mapping[str, str]) -> None:
     """Check that what a phase may cost is known, measured, and fits into what is around it.
 
     So all that is at work at a time is set aside beforehand, and the run never overdrawn.
+    ``unpriced`` maps products to their models of which nobody knows what they cost.
     """
-    held = _run_measured(draft, report)
+    limited = tuple(
+        unit for unit, field in UNITS.items() if getattr(draft.budget, field) is not None
+    )
+    cast = {product for phase in draft.phases for _, product in phase.value.cast}
+    if draft.front_node is not None:
+        _priced(draft.budget, cast, unpriced, draft.front_node, ("budget", "usd"), report)
     for phase in draft.phases:
-        _own_amounts(phase, held, report)
+        _own_amounts(phase, limited, report)
         _fits_the_run(phase, draft, report)
         for role in phase.value.node_budgets:
             _fits_the_phase(phase, role, report)
         _measured(phase, report)
+        _priced_phase(phase, unpriced, report)
 
 
 def _fits_the_run(phase: Placed[Phase], draft: Draft, report: Report) -> None:
@@ -59,13 +67,8 @@ def _own_amounts(phase: Placed[Phase], limited: tuple[str, ...], report: Report)
         return
     missing = []
     for unit in (one for one in limited if UNITS[one] in value.spends):
-        silent = [(role, name) for role, name in value.cast if unit not in _reported(name)]
-        for role, product in silent:
-            message = f"the run limits {unit}, and '{product}' reports none"
-            hint = f"take a product that reports {unit}, or drop it from the run's budget"
-            report.error("EOP521", message, product_place(phase, role, product), hint)
         unreadable = written is not None and unit in getattr(written, "keys", (unit,))
-        if getattr(value.budget, UNITS[unit]) is None and not silent and not unreadable:
+        if getattr(value.budget, UNITS[unit]) is None and not unreadable:
             missing.append(unit)
     if missing:
         message = f"'{value.id}' has no {' and no '.join(missing)} of its own, which the run limits"
@@ -74,11 +77,6 @@ def _own_amounts(phase: Placed[Phase], limited: tuple[str, ...], report: Report)
         add = f"add {wanted}" if written is not None else f"add budget: {{{wanted}}}"
         hint = f"{add}; it is set aside before the phase starts"
         report.error("EOP522", message, span, hint)
-
-
-def _reported(product: str) -> frozenset[str]:
-    """The units that somebody measures of what a product does; an unknown one may report all."""
-    return MEASURES.get(product, frozenset(UNITS)) | {"wall"}
 
 
 def _fits_the_phase(phase: Placed[Phase], role: str, report: Report) -> None:
@@ -93,44 +91,39 @@ def _fits_the_phase(phase: Placed[Phase], role: str, report: Report) -> None:
 
 
 def _measured(phase: Placed[Phase], report: Report) -> None:
-    """A limit in a unit that nobody reports would hold nothing."""
-    products = {product for _, product in phase.value.cast}
-    if not products and not phase.value.function:
+    """A limit in a unit that nobody counts would hold nothing: a function only takes time."""
+    if not phase.value.function:
         return
-    places: list[tuple[tuple[str, ...], Budget, set[str]]] = [
-        (("budget",), phase.value.budget, products)
-    ]
+    for unit, field in UNITS.items():
+        if getattr(phase.value.budget, field) is not None and field not in phase.value.spends:
+            message = f"a function spends no {unit}"
+            report.error("EOP521", message, phase.node.at("budget", unit), "drop it, or limit wall")
+
+
+def _priced_phase(phase: Placed[Phase], unpriced: Mapping[str, str], report: Report) -> None:
+    cast = {product for _, product in phase.value.cast}
+    _priced(phase.value.budget, cast, unpriced, phase.node, ("budget", "usd"), report)
     for role, budget in phase.value.node_budgets.items():
         own = {product for name, product in phase.value.cast if name == role}
-        places.append((("nodes", role, "budget"), budget, own))
-    for path, budget, measurers in places:
-        for unit in _unmeasured(budget, measurers):
-            who = (
-                f"no product of '{phase.value.id}' reports" if products else "a function spends no"
-            )
-            message = f"{who} {unit}"
-            report.error("EOP521", message, phase.node.at(*path, unit), "drop it, or limit wall")
+        path = ("nodes", role, "budget", "usd")
+        _priced(budget, own, unpriced, phase.node, path, report)
 
 
-def _run_measured(draft: Draft, report: Report) -> tuple[str, ...]:
-    """The units that the run limits and its products can be held to."""
-    limited = [unit for unit, field in UNITS.items() if getattr(draft.budget, field) is not None]
-    products = {product for phase in draft.phases for _, product in phase.value.cast}
-    if not products or draft.front_node is None:
-        return tuple(limited)
-    unmeasured = _unmeasured(draft.budget, products)
-    for unit in unmeasured:
-        message = f"no product of this protocol reports {unit}"
-        report.error("EOP521", message, draft.front_node.at("budget", unit), "drop it")
-    return tuple(unit for unit in limited if unit not in unmeasured)
-
-
-def _unmeasured(budget: Budget, products: set[str]) -> list[str]:
-    """Units that are limited and that none of ``products`` reports; unknown products may."""
-    if products - MEASURES.keys():
-        return []
-    known = {unit for product in products for unit in MEASURES[product]} | {"wall"}
-    return [u for u, f in UNITS.items() if getattr(budget, f) is not None and u not in known]
+def _priced(
+    budget: Budget,
+    cast: set[str],
+    unpriced: Mapping[str, str],
+    node: Node,
+    path: tuple[str, ...],
+    report: Report,
+) -> None:
+    """A budget in dollars needs the price of every model that spends from it."""
+    if budget.micro_usd is None:
+        return
+    for product in sorted(cast & unpriced.keys()):
+        message = f"'{product}' has the model '{unpriced[product]}', whose price is not known"
+        hint = "add it to config/prices.yaml, or limit tokens instead"
+        report.error("EOP523", message, node.at(*path), hint)
 
 
 def check_tools(draft: Draft, report: Report, products: Mapping[str, frozenset[str]]) -> None:
