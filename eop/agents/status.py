@@ -162,6 +162,8 @@ def _invalid_output(facts: Facts) -> Reason | None:
         return _bad_end(facts.rc, report)
     if final is None:
         return Reason("no_report", "the product left no final report")
+    if facts.counted is not None and facts.counted[1] == 0:
+        return Reason("no_calls", "success without one call of the model")
     if told.usage(facts.events).output == 0 and told.counters(facts.events).model_calls != 0:
         return Reason("no_tokens", f"success without one token of output: {said}")
     return Reason("outputs", "; ".join(facts.missing)) if facts.missing else None

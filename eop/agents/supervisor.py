@@ -22,6 +22,7 @@ from typing import Any
 _SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.02
 _SWEEP_S = 10.0
+_DEAD = frozenset("ZXx")
 
 
 def main() -> None:
@@ -184,12 +185,14 @@ def _descendants(root: int) -> set[int]:
 
 
 def _children() -> dict[int, list[tuple[int, int]]]:
-    """For each parent its children, each with the time of its start."""
+    """For each parent its living children, each with the time of its start."""
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # The parent is the second field after the command's name, which may hold anything.
+            # State and parent are the fields after the command's name, which may hold anything.
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if fields[0] in _DEAD:
+                continue
             children.setdefault(int(fields[1]), []).append((int(entry.name), int(fields[19])))
     return children
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from eop.agents.contract import Product
+
 STARTED = """
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
@@ -74,17 +76,20 @@ class Fake:
 
 def attempt(
     folder: Path,
-    script: str,
+    script: str = "",
     *,
+    product: Product | None = None,
     jail: Jail = OPEN,
     files: Mapping[str, str] | None = None,
     inputs: Mapping[str, Path] | None = None,
     mode: Mode = Mode.WRITE,
-    product: Fake | None = None,
     prices: Prices = NO_PRICES,
     **changes: Any,
 ) -> Result:
-    """Invoke a fake product on a small tree; ``changes`` are fields of the request."""
+    """Invoke ``product``, else one that runs ``script``, on a small tree.
+
+    ``changes`` are fields of the request.
+    """
     base = folder / "base"
     for name, text in (files or {"models/a.py": "a = 1\n", "judge.py": "j = 1\n"}).items():
         (base / name).parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +100,7 @@ def attempt(
     _, priors = workspace.create(directory, store, tree, inputs or {}, "Do the work.\n")
     values: dict[str, Any] = {
         "turn": Turn("run", "it01_implement", "implement", "implementer", 1),
-        "product": "fake",
+        "product": product.name if product else "fake",
         "task": "Do the work.\n",
         "directory": directory,
         "store": store,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from attempts_made import BEST, DONE, STARTED, Fake, attempt
 
-from eop.agents.contract import Expected, Limits, Mode, Status
+from eop.agents.contract import Command, Expected, Limits, Mode, Status
 from eop.agents.jail import Level
 
 EDIT = '\nPath("models/a.py").write_text("a = 2\\n")\n'
@@ -71,6 +71,17 @@ def test_steady_output_is_progress(tmp_path: Path) -> None:
     body = "\nfor _ in range(8):\n    say('message'); time.sleep(0.3)\n"
     limits = Limits(wall_s=20, idle_s=2)
     assert attempt(tmp_path, STARTED + body + EDIT + DONE, limits=limits).status is Status.OK
+
+
+def test_a_secret_in_a_command_line_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Command((sys.executable, "--key=run-token-1"), secrets=("run-token-1",))
+    monkeypatch.setattr(Fake, "command", lambda self, request: made)
+    result = attempt(tmp_path, STARTED)
+    assert result.status is Status.SETUP_ERROR
+    assert "secret in its command line" in result.reason.detail
+    assert not (tmp_path / "attempt/start.json").exists()
 
 
 def test_daemons_in_sessions_of_their_own_do_not_survive(tmp_path: Path) -> None:
@@ -260,8 +271,6 @@ def test_a_capability_that_the_product_cannot_be_held_to(tmp_path: Path) -> None
 def test_a_missing_program_is_a_setup_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from eop.agents.contract import Command
-
     monkeypatch.setattr(Fake, "command", lambda self, request: Command(("/nowhere/agent",)))
     result = attempt(tmp_path, STARTED)
     assert result.status is Status.SETUP_ERROR
