@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eop.protocol.model import Phase
 from eop.runtime import budgets
 from eop.runtime.due import asked
 from eop.runtime.events import GENESIS, Event
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from eop.runtime.state import State
 
 _ANSWERS = ("gate_approved", "gate_rejected")
-# Of the front matter, what decides nothing that has happened, and the budget, which is judged.
-_MAY_CHANGE = ("version", "title", "budget")
+# Of the front matter, what decides nothing that has happened, and what is judged by itself.
+_MAY_CHANGE = ("version", "title", "budget", "variables", "facts", "document")
 
 
 def kept_plan(digest: str) -> str:
@@ -52,13 +53,51 @@ def obstacles(old: Plan, new: Plan, state: State, events: Sequence[Event]) -> li
         for name, *_ in _changed(_front(old), _front(new))
         if name not in _MAY_CHANGE
     ]
+    if old.variables != new.variables:
+        found.append(
+            "the variables have changed, and a run has those that it began with: write the value "
+            "into the expression instead"
+        )
+    found += _unrecorded(old, new, state)
     before, after = _steps(old), _steps(new)
-    for name in _touched(old, state):
+    touched = _touched(old, state)
+    if old.document != new.document and any(_told_all(old, name) for name in touched):
+        found.append(
+            "the document has changed, and a phase that is told all of it has been at work"
+        )
+    for name in touched:
         if name not in after:
             found.append(f"step '{name}' was removed, and it has been at work or decided")
         elif keys := [key for key, *_ in _changed(before[name], after[name])]:
             found.append(f"step '{name}' has been at work or decided: {', '.join(keys)} changed")
     return found or budgets.overdrawn(new, state) or _replayed(new, state, events)
+
+
+def _unrecorded(old: Plan, new: Plan, state: State) -> list[str]:
+    """Fields that only one of the plans reads of what phases have completed with.
+
+    A field is recorded when its phase leaves, so what was not read then is not known now; and what
+    was recorded stays in the trace, which must be what the plan in force asks for.
+    """
+    done = {Instance.parse(key).step for key, node in state.nodes.items() if node.completed}
+    found = []
+    for name in (phase.id for phase in old.phases if phase.id in done):
+        before = old.owed(name).keys()
+        after = new.owed(name).keys() if name in new.steps else before
+        found += [
+            f"'{term}' was not recorded when '{name}' completed, and expressions read it now"
+            for term in sorted(after - before)
+        ]
+        found += [
+            f"'{term}' was recorded when '{name}' completed, and no expression reads it any more"
+            for term in sorted(before - after)
+        ]
+    return found
+
+
+def _told_all(plan: Plan, name: str) -> bool:
+    step = plan.steps.get(name)
+    return isinstance(step, Phase) and step.context == "full"
 
 
 def _steps(plan: Plan) -> dict[str, dict[str, Any]]:

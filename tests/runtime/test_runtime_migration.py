@@ -88,7 +88,11 @@ def test_a_question_that_waits_is_asked_again(tmp_path: Path) -> None:
             "'investigate' was removed",
         ),
         (research(target="other"), "'target' of the front matter"),
-        (research(variables={"patience": 2}), "'variables' of the front matter"),
+        (
+            research(variables={"patience": {"type": "integer", "default": 2}}),
+            "the variables have changed, .* write the value into the expression",
+        ),
+        (research(facts={"proposals.n": "integer"}), "'proposals.n' was not recorded when 'prop"),
         (research(budget=Budget(5, 36000)), "spent 6 actions, the run's budget is 5"),
         (
             research(budget=Budget(12, 36000)),
@@ -103,6 +107,43 @@ def test_what_has_happened_may_not_change(tmp_path: Path, new: Plan, why: str) -
     with pytest.raises(Refused, match=why):
         run.migrate(new)
     assert run.trace.state().plan == research().digest
+
+
+def test_expressions_may_read_what_phases_are_yet_to_leave(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.to_branches()
+    told = agent("tell", 95, needs=("evolve",), when="decision.good")
+    run = run.migrate(
+        research(phases=(*research().phases, told), facts={"decision.good": "boolean"})
+    )
+    run.branch("p01")
+    run.branch("p02")
+    run.do("it01_promote", text='{"good": false}')
+    run.touch()
+    assert run.trace.state().nodes["it01_promote"].facts == {"decision.good": False}
+    assert run.enter("it01_tell").reason == "its guard is false: decision.good"
+    assert verify(tmp_path, run.name) == []
+
+
+def test_what_was_recorded_stays_read(tmp_path: Path) -> None:
+    facts = {"investigate_text.ok": "boolean"}
+    run = Run(tmp_path, research(facts=facts))
+    run.do("it01_investigate", text='{"ok": true}')
+    with pytest.raises(Refused, match=r"'investigate_text.ok' was recorded .* no expression reads"):
+        run.migrate(research())
+    run.migrate(research(facts={**facts, "decision.good": "boolean"}))
+
+
+def test_who_was_told_the_whole_document_was_told_of_another_one(tmp_path: Path) -> None:
+    old, new = research(document="Old."), research(document="New.")
+    run = Run(tmp_path, with_step(old, "evolve", question="Old?"))
+    run.to_branches()
+    run.migrate(with_step(new, "evolve", question="New?"))
+    (tmp_path / "again").mkdir()
+    run = Run(tmp_path / "again", with_step(old, "investigate", context="full"))
+    run.to_branches()
+    with pytest.raises(Refused, match="a phase that is told all of it has been at work"):
+        run.migrate(with_step(new, "investigate", context="full"))
 
 
 def test_a_step_that_finished_turns_would_have_had_is_refused(tmp_path: Path) -> None:
