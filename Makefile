@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: setup demo data test test-products lint bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
+	@$(BIN)/python -m eop.agents.jail
 
 $(STAMP): constraints.txt pyproject.toml
 	@command -v git >/dev/null || { echo "setup: git is missing; install it first"; exit 9; }
