@@ -37,6 +37,8 @@ PER_ITERATION = 50
 PROTOCOL = "config/protocols/demo.eop.md"
 _TIME = "2026-01-01T00:00:00.000+00:00"
 _CONTENT = b"made by a benchmark\n"
+_GOOD = {"boolean": True, "integer": 1, "number": 1.0, "string": "good"}
+"""What expressions read, by type: every guard of the demo's lets in."""
 _FILE = {"sha256": sha256(_CONTENT).hexdigest(), "size": len(_CONTENT)}
 
 
@@ -130,6 +132,7 @@ class _History:
         amount = phase.reservation._asdict()
         reserve = {unit: amount[unit] for unit in ("actions", "wall_s")}
         usage = {"actions": 0 if phase.function else 3, "wall_s": 1.5}
-        end = {"outcome": "completed", "reason": "", "artifacts": files, "facts": {}}
+        facts = {term: _GOOD[kind] for term, kind in self.plan.owed(phase.id).items()}
+        end = {"outcome": "completed", "reason": "", "artifacts": files, "facts": facts}
         self._add("node_entered", **attempt, reserve=reserve)
         self._add("node_left", **attempt, **end, usage=usage)

@@ -72,7 +72,7 @@ def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
         shutil.rmtree(context.directory / "artifacts")
     started = time.monotonic()
     result = _call(context) if phase.function else _ask(context)
-    usage = replace(result.usage, wall_s=time.monotonic() - started)
+    usage = result.usage._replace(wall_s=time.monotonic() - started)
     return replace(result, usage=usage)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import events
@@ -106,7 +106,7 @@ def _charged(directory: Path, usage: Usage) -> Usage:
         return usage
     charged = account.charged
     micro_usd = account.charged_micro_usd
-    return replace(usage, tokens=charged.input + charged.output, micro_usd=micro_usd)
+    return usage._replace(tokens=charged.input + charged.output, micro_usd=micro_usd)
 
 
 def commit(
@@ -124,7 +124,7 @@ def commit(
             "identity": identity,
             "tree": tree,
             "outputs": files,
-            "usage": asdict(usage),
+            "usage": usage._asdict(),
             "facts": facts,
         },
     )

@@ -6,7 +6,7 @@ that is open when its lock was free belongs to a process that died.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from eop.core.errors import EopError, ExitCode
@@ -140,9 +140,9 @@ def leave(
             "attempt": attempt,
             "outcome": came_to.value,
             "reason": reason,
-            "artifacts": [asdict(artifact) for artifact in files],
+            "artifacts": [artifact._asdict() for artifact in files],
             "facts": known,
-            "usage": _said(asdict(result.usage), nothing=None),
+            "usage": _said(result.usage._asdict(), nothing=None),
         },
     )
     return outcome(state, instance)
@@ -217,7 +217,7 @@ def outcome(state: State, instance: Instance) -> dict[str, Any]:
         **head,
         "outcome": str(node.status),
         "reason": node.reason,
-        "artifacts": [asdict(artifact) for artifact in node.artifacts],
+        "artifacts": [artifact._asdict() for artifact in node.artifacts],
         "usage": {"actions": node.usage.actions if node.usage else None},
         "attempt": node.attempt,
     }

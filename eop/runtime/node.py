@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,8 +78,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A committed file: path relative to the project's root, digest, size in bytes."""
 
     name: str
@@ -88,8 +87,7 @@ class Artifact:
     size: int
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """What a node spent. ``None`` stands for what nobody could count: it is never 0 then.
 
     ``tokens`` are those that models read and wrote, ``micro_usd`` millionths of a US dollar.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from immutables import Map
 
 K = TypeVar("K")
 V = TypeVar("V")
-D = TypeVar("D")
+# The last key that was new, after those before it: a list that is never copied.
+_Keys = tuple[Any, Any] | None
 
 
 class Ordered(Mapping[K, V]):
@@ -18,24 +19,25 @@ class Ordered(Mapping[K, V]):
     ``get`` is that of the map inside: it is asked several times for every event of a trace.
     """
 
-    __slots__ = ("_places", "_values", "get")
+    __slots__ = ("_last", "_values", "get")
 
-    def __init__(self, values: Map[K, V] | None = None, places: Map[K, int] | None = None) -> None:
+    def __init__(self, values: Map[K, V] | None = None, last: _Keys = None) -> None:
         self._values: Map[K, V] = Map() if values is None else values
-        self._places: Map[K, int] = Map() if places is None else places
+        self._last = last
         self.get = self._values.get  # type: ignore[method-assign]
 
     @classmethod
     def of(cls, entries: Sequence[tuple[K, V]]) -> Ordered[K, V]:
         """The map of ``entries``, whose keys differ, in their order."""
-        return cls(Map(entries), Map((key, place) for place, (key, _) in enumerate(entries)))
+        last: _Keys = None
+        for key, _ in entries:
+            last = (last, key)
+        return cls(Map(entries), last)
 
     def set(self, key: K, value: V) -> Ordered[K, V]:
         """The same map with ``key`` at ``value``; a known key keeps its place."""
-        places = self._places
-        if key not in places:
-            places = places.set(key, len(places))
-        return Ordered(self._values.set(key, value), places)
+        last = self._last if key in self._values else (self._last, key)
+        return Ordered(self._values.set(key, value), last)
 
     def __getitem__(self, key: K) -> V:
         return self._values[key]
@@ -44,7 +46,12 @@ class Ordered(Mapping[K, V]):
         return key in self._values
 
     def __iter__(self) -> Iterator[K]:
-        return iter(sorted(self._places, key=self._places.__getitem__))
+        keys: list[K] = []
+        last = self._last
+        while last is not None:
+            last, key = last
+            keys.append(key)
+        return reversed(keys)
 
     def __len__(self) -> int:
         return len(self._values)

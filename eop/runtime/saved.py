@@ -58,7 +58,7 @@ def _to_json(state: State) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _PLAIN},
         "nodes": [[key, *_node(node)] for key, node in state.nodes.items()],
         "gates": [
-            [key, {**vars(gate), "shown": list(map(_artifact, gate.shown))}]
+            [key, {**vars(gate), "shown": list(map(list, gate.shown))}]
             for key, gate in state.gates.items()
         ],
         "amounts": [list(state.spent), list(state.reserved)],
@@ -77,15 +77,11 @@ _KEYED = ("branches", "revisions", "feedback", "sent_back")
 
 def _node(node: NodeState) -> list[Any]:
     values = node._asdict()
-    values["artifacts"] = list(map(_artifact, node.artifacts))
-    values["usage"] = list(vars(node.usage).values()) if node.usage else None
+    values["artifacts"] = list(map(list, node.artifacts))
+    values["usage"] = None if node.usage is None else list(node.usage)
     values["reserve"] = list(node.reserve)
     values["facts"] = dict(node.facts)
     return list(values.values())
-
-
-def _artifact(artifact: Artifact) -> list[Any]:
-    return list(vars(artifact).values())
 
 
 def _from_json(data: dict[str, Any]) -> State:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from eop.runtime.state import State
 
+NOT_CANONICAL = "it was written by another program: its JSON is not canonical"
 _TRIES = 400
 _PAUSE_S = 0.05
 
@@ -124,9 +125,12 @@ class Trace:
         EOP731 when a pack of other content is there.
         """
         events = self.events()
-        for pack in finished(events):
-            contents = [encode(event) for event in events[pack.first - 1 : pack.last]]
-            if not self._files.pack(pack, contents):
+        for pack in self._files.unpacked(finished(events)):
+            rows = events[pack.first - 1 : pack.last]
+            odd = next((event.seq for event in rows if not event.is_canonical), None)
+            if odd is not None:
+                raise self._broken(self._files.single(odd).name, NOT_CANONICAL)
+            if not self._files.pack(pack, [encode(event) for event in rows]):
                 raise self._broken(pack.name, "its events are not those that were read")
 
     def save(self) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from eop.core.files import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SINGLE = re.compile(r"(\d{8})\.json")
 # Of an event that is looked up alone: longer ones are found by reading the whole trace.
@@ -120,6 +120,16 @@ class EventFiles:
         if won:
             self._sync()
         return won
+
+    def unpacked(self, packs: Iterable[Pack]) -> list[Pack]:
+        """Those that are not there, or whose single files are not gone."""
+        listing = self.listing()
+        there = set(listing.packs)
+        return [
+            pack
+            for pack in packs
+            if pack not in there or any(pack.first <= seq <= pack.last for seq in listing.singles)
+        ]
 
     def pack(self, pack: Pack, contents: Sequence[bytes]) -> bool:
         """Put events into one file and remove their single files.

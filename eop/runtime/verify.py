@@ -14,7 +14,7 @@ from eop.runtime.lifecycle import is_final, outcome
 from eop.runtime.node import Instance
 from eop.runtime.sentinels import Decision, says
 from eop.runtime.signatures import UnsignedError, pinned, statement
-from eop.runtime.trace import Trace
+from eop.runtime.trace import NOT_CANONICAL, Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,7 @@ def verify(root: Path, run: str) -> list[str]:
     lost = witnesses.cut(folder, trace.events)
     return [
         *([lost] if lost else []),
+        *(f"event {e.seq}: {NOT_CANONICAL}" for e in trace.events() if not e.is_canonical),
         *_artifacts(root, state),
         *facts.contradictions(root, plan, state),
         *_decisions(root, state),

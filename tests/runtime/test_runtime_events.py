@@ -16,9 +16,12 @@ from jsonschema import Draft202012Validator
 from research_run import Run, agent, research
 
 from eop.core.canonical import canonical_json
+from eop.core.errors import EopError
 from eop.protocol.model import Back, Gate, OnReject
 from eop.runtime.events import SHAPES, Check, Event, decode, encode, event_schema, problems
 from eop.runtime.node import Outcome
+from eop.runtime.trace import Trace
+from eop.runtime.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,21 +179,41 @@ def test_a_float_comes_back_however_it_is_written(wall_s: float) -> None:
     assert decode(encode(event)) == event
 
 
-def test_json_that_is_not_canonical_is_refused_though_it_has_its_digest(
-    events: tuple[Event, ...],
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (b'"attempt":1', b'"attempt": 1'),
+        (b'"attempt":1', b'"attempt":2,"attempt":1'),
+        (b'"node_entered"', b'"node_\\u0065ntered"'),
+    ],
+)
+def test_json_that_is_not_canonical_is_found_though_it_has_its_digest(
+    tmp_path: Path, was: bytes, now: bytes
 ) -> None:
-    """Or an event would have two forms, and packing it would change its bytes."""
-    fields = canonical_json(events[1].to_json())
-    for loose in (
-        fields.replace(b'"attempt":1', b'"attempt": 1'),
-        fields.replace(b'"attempt":1', b'"attempt":2,"attempt":1'),
-        fields.replace(b'"attempt":1', b'"attempt":1e0'),
-    ):
-        assert loose != fields
-        own = b',"digest":"%b"' % sha256(loose).hexdigest().encode()
-        at = loose.rindex(b',"host":')
-        with pytest.raises(ValueError, match=r"not canonical|'attempt' may not be"):
-            decode(loose[:at] + own + loose[at:])
+    """Such an event has two forms: packing it would change its bytes, and so the chain."""
+    run = Run(tmp_path)
+    run.enter("it01_investigate")
+    event = run.trace.events()[1]
+    fields = canonical_json(event.to_json()).replace(was, now)
+    own = b',"digest":"%b"' % sha256(fields).hexdigest().encode()
+    at = fields.rindex(b',"host":')
+    path = run.trace.directory / "00000002.json"
+    path.unlink()
+    path.write_bytes(fields[:at] + own + fields[at:])
+    assert Trace(run.trace.directory, run.plan).events()[1] == event
+    finding = "event 2: it was written by another program: its JSON is not canonical"
+    assert finding in verify(tmp_path, run.name)
+
+
+def test_what_is_not_canonical_is_not_packed(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.trace.append("run_cancelled", {"by": "a", "reason": ""})
+    run.advance()
+    assert run.trace.state().ended == "cancelled"
+    vars(run.trace.events()[1])["digest"] = "1" * 64
+    with pytest.raises(EopError, match="not canonical"):
+        run.trace.compact()
+    assert not list(run.trace.directory.glob("*.jsonl"))
 
 
 def test_what_is_no_event_at_all_says_so() -> None:
