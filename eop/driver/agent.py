@@ -20,6 +20,7 @@ from eop.functions.trees import candidate_tree, snapshot_tree
 from eop.patterns import Task, run
 from eop.patterns.progress import spent_so_far
 from eop.project.prices import read_prices
+from eop.protocol.prompts import prompts_of
 from eop.runtime.node import Instance
 from eop.runtime.trace import Trace
 
@@ -41,13 +42,15 @@ def run_agents(context: Context) -> NodeResult:
     branch = context.branch
     proposal = context.artifacts.proposal(at.iteration, branch) if branch else None
     parts, inputs = sections(context, proposal), _inputs(context)
-    write_manifest(context, parts, inputs)
+    prompts = prompts_of(context.phase, project.root)
+    write_manifest(context, parts, inputs, prompts.values())
     return run(
         Task(
             run=project.run,
             node=at.key,
             phase=context.phase,
             prompt=prompt(parts),
+            prompts=prompts,
             base=_base(context),
             snapshot=snapshot_tree(project),
             directory=context.directory,

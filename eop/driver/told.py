@@ -11,12 +11,13 @@ from eop.core.files import write_json
 from eop.knowledge import tried_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.protocol.prompts import Prompt
 
-MANIFEST_SCHEMA = "told/1"
+MANIFEST_SCHEMA = "told/2"
 MANIFEST_FILE = "told.json"
 
 
@@ -47,8 +48,13 @@ def prompt(parts: Mapping[str, str]) -> str:
     return "\n\n".join(parts.values()) + "\n"
 
 
-def write_manifest(context: Context, parts: Mapping[str, str], inputs: Mapping[str, Path]) -> None:
-    """Leave ``told.json`` beside the node's work: every section and input by digest and size."""
+def write_manifest(
+    context: Context,
+    parts: Mapping[str, str],
+    inputs: Mapping[str, Path],
+    prompts: Iterable[Prompt],
+) -> None:
+    """Leave ``told.json`` beside the node's work: sections, prompts and inputs by their digests."""
     told = [
         {"name": name, "sha256": hashlib.sha256(text.encode()).hexdigest(), "size": _size(text)}
         for name, text in parts.items()
@@ -62,7 +68,13 @@ def write_manifest(context: Context, parts: Mapping[str, str], inputs: Mapping[s
         }
         for name, path in sorted(inputs.items())
     ]
-    manifest = {"context": context.phase.context, "sections": told, "inputs": given}
+    by_path = {prompt.path: prompt.digest for prompt in prompts}
+    manifest = {
+        "context": context.phase.context,
+        "sections": told,
+        "prompts": [{"path": path, "sha256": by_path[path]} for path in sorted(by_path)],
+        "inputs": given,
+    }
     head = {"schema": MANIFEST_SCHEMA, "node": context.instance.key}
     write_json(context.directory / MANIFEST_FILE, {**head, **manifest})
 

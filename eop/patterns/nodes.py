@@ -17,7 +17,7 @@ from eop.core.files import read_json, write_bytes, write_json
 from eop.patterns import attempts
 from eop.patterns.ledger import Ledger, total
 from eop.patterns.outcomes import OUTCOMES, StoppedError
-from eop.patterns.prompt import compose
+from eop.patterns.prompt import values
 from eop.patterns.task import EXPERIMENT_OUTPUT, Task
 from eop.patterns.together import together
 from eop.protocol.patterns import PATTERNS
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class Work:
     """One node to be run: who does it, on which tree, with what, and what must come of it.
 
-    ``turn`` is the round of a review loop. ``product`` plays the role where several take turns,
+    ``turn`` is the round of a review loop. ``prompt`` tells it what to do, that of its role unless
+    named. ``product`` plays the role where several take turns,
     ``part`` is the id of a worker's part. A node that may change nothing is done without a change.
     """
 
@@ -49,6 +50,7 @@ class Work:
     product: str | None = None
     part: str | None = None
     may_change_nothing: bool = False
+    prompt: str | None = None
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,15 @@ class Nodes:
                 part=work.part,
             ),
             product=node.product.name,
-            task=compose(
-                task.prompt,
-                role=work.role,
-                mode=work.mode,
-                editable=editable,
-                inputs=names,
-                outputs=work.outputs,
+            task=task.prompts[work.prompt or work.role].render(
+                values(
+                    task.prompt,
+                    role=work.role,
+                    mode=work.mode,
+                    editable=editable,
+                    inputs=names,
+                    outputs=work.outputs,
+                )
             ),
             directory=node.folder,
             store=self.store,

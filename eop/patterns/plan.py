@@ -37,7 +37,7 @@ class Plan:
 
         Raises ``StoppedError`` when a node cannot go on, or the rounds are spent without approval.
         """
-        self._write({**self.nodes.given(), **drafts}, 1)
+        self._write({**self.nodes.given(), **drafts}, 1, self.author)
         if self.loop.run() is not Verdict.APPROVED:
             raise StoppedError(Outcome.FAILED, f"plan not approved: {self.loop.still_open()}")
         return self.shown()
@@ -60,8 +60,9 @@ class Plan:
 
     def mend(self, inputs: dict[str, Path], turn: int) -> None:
         """Have its author write it anew."""
-        self._write(inputs, turn + 1)
+        self._write(inputs, turn + 1, "plan_fixer")
 
-    def _write(self, inputs: dict[str, Path], turn: int) -> None:
-        done = self.nodes.agent(Work(self.author, self.tree, inputs, [ASKED], turn=turn))
+    def _write(self, inputs: dict[str, Path], turn: int, prompt: str) -> None:
+        work = Work(self.author, self.tree, inputs, [ASKED], turn=turn, prompt=prompt)
+        done = self.nodes.agent(work)
         self._path = done.outputs[PLAN]

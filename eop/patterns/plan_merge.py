@@ -24,13 +24,15 @@ class PlanMerge(PlanThenImplement):
 
     def drafts(self) -> dict[str, Path]:
         """The two revised drafts, by lane. Raises ``StoppedError`` when a lane cannot go on."""
-        first = self._lanes({}, 1)
-        return self._lanes(first, 2)
+        first = self._lanes({}, 1, "planner")
+        return self._lanes(first, 2, "cross_reader")
 
-    def _lanes(self, drafts: dict[str, Path], turn: int) -> dict[str, Path]:
+    def _lanes(self, drafts: dict[str, Path], turn: int, prompt: str) -> dict[str, Path]:
         nodes = self.nodes
         given = {**nodes.given(), **drafts}
-        works = [Work(lane, nodes.base, given, [ASKED], turn=turn) for lane in _LANES]
+        works = [
+            Work(lane, nodes.base, given, [ASKED], turn=turn, prompt=prompt) for lane in _LANES
+        ]
         ended = nodes.together(works, at_once=len(works), kept=_KEPT)
         done = []
         for one in ended:

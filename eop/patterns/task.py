@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eop.agents.jail import Jail
     from eop.agents.target import Target
     from eop.protocol.model import Phase
+    from eop.protocol.prompts import Prompt
 
 EXPERIMENT = "experiment.yaml"
 EXPERIMENT_OUTPUT = "experiment"
@@ -26,7 +27,8 @@ EXPERIMENT_OUTPUT = "experiment"
 class Task:
     """The work of one agent phase instance.
 
-    ``prompt`` is the phase's body and what was recalled for it. ``base`` is the directory that
+    ``prompt`` is the phase's body and what was recalled for it, ``prompts`` the templates that each
+    node is told it by. ``base`` is the directory that
     workspaces start from: the snapshot with the champion's patch, and ``experiment.yaml``.
     ``snapshot`` is the pinned snapshot alone; delivered patches apply to it. ``directory`` is
     the node's folder; ``work/`` and ``artifacts/`` below it are the pattern's. ``products`` maps
@@ -49,6 +51,7 @@ class Task:
     jail: Jail
     target: Target
     iteration: int
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
     inputs: Mapping[str, Path] = field(default_factory=dict)
     schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     item: dict[str, Any] | None = None

@@ -41,6 +41,7 @@ CODES = MappingProxyType(
         "EOP212": "a name that means nothing in an expression",
         "EOP213": "a field that an expression cannot rely on",
         "EOP214": "a reviewer of the vendor whose work it judges",
+        "EOP215": "the prompt of a role is missing or wrong",
         # types
         "EOP301": "a value of the wrong type",
         "EOP302": "a value outside the allowed words",

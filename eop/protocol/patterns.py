@@ -26,7 +26,8 @@ class Pattern:
     ``roles`` must each have a product; ``None``: any roles, in the order written. ``optional``
     roles may be left out; ``stand_ins`` says whose product plays one then. ``apart`` are the roles
     that judge the work of others, who must be of another vendor where the protocol asks for that:
-    a pattern has a review when it is not empty. ``makes`` are outputs that the runtime makes.
+    a pattern has a review when it is not empty. ``makes`` are outputs that the runtime makes,
+    ``prompts`` what its nodes are told by; in a chain, each role by a prompt of its own.
     """
 
     roles: tuple[str, ...] | None = None
@@ -34,6 +35,7 @@ class Pattern:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     apart: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     makes: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,12 +46,23 @@ class Pattern:
 PATTERNS: Mapping[str, Pattern] = MappingProxyType(
     {
         "linear": Pattern(),
-        "dual": Pattern(_CHANGE, apart={"reviewer": ("implementer", "fixer")}, makes=("review",)),
-        "bta": Pattern(("breakdown", WORKER), optional=(AGGREGATE,), makes=(WORKERS_OUTPUT,)),
+        "dual": Pattern(
+            _CHANGE,
+            apart={"reviewer": ("implementer", "fixer")},
+            makes=("review",),
+            prompts=_CHANGE,
+        ),
+        "bta": Pattern(
+            ("breakdown", WORKER),
+            optional=(AGGREGATE,),
+            makes=(WORKERS_OUTPUT,),
+            prompts=("breakdown", WORKER, AGGREGATE),
+        ),
         "plan_then_implement": Pattern(
             _PLANNED,
             apart={"plan_reviewer": ("planner",), "reviewer": ("implementer", "fixer")},
             makes=("plan", "plan_review", "review"),
+            prompts=(*_PLANNED, "plan_fixer"),
         ),
         "plan_merge": Pattern(
             _PLANNED,
@@ -61,6 +74,7 @@ PATTERNS: Mapping[str, Pattern] = MappingProxyType(
                 "reviewer": ("implementer", "fixer"),
             },
             makes=("plan", "plan_review", "review"),
+            prompts=(*_PLANNED, "cross_reader", "merger", "plan_fixer"),
         ),
     }
 )

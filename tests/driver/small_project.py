@@ -97,7 +97,8 @@ def small_project(root: Path) -> Path:
     }
     raw = yaml.safe_load((REPOSITORY / "config/config.yaml").read_text())
     write_text(root / "config/config.yaml", yaml.safe_dump({**raw, **config}))
-    shutil.copytree(REPOSITORY / "config/schemas", root / "config/schemas")
+    for name in ("schemas", "prompts"):
+        shutil.copytree(REPOSITORY / "config" / name, root / "config" / name)
     write_text(root / "config/protocols/small.eop.md", PROTOCOL)
     write_text(root / "config/playbooks/small.yaml", yaml.safe_dump({"steps": PLAYBOOK}))
     write_text(root / "config/experiments/base.yaml", "name: base\n")

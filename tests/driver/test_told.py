@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from function_runs import small
@@ -14,10 +14,10 @@ from eop.core.canonical import file_digest
 from eop.core.files import read_json
 from eop.driver.told import prompt, sections, write_manifest
 from eop.functions.context import Context
+from eop.protocol.prompts import read_prompt
 from eop.runtime.node import Instance
 
-if TYPE_CHECKING:
-    from pathlib import Path
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -55,14 +55,21 @@ def test_the_manifest_names_all_that_was_told_and_given(context: Context) -> Non
     given = context.root / "report.md"
     given.write_text("seen")
     parts = sections(context, None)
-    write_manifest(context, parts, {"report": given})
+    read = read_prompt(REPOSITORY, "agent")
+    write_manifest(context, parts, {"report": given}, [read, read])
     manifest = read_json(context.directory / "told.json")
     digest = hashlib.sha256(b"Implement it.").hexdigest()
     assert manifest == {
-        "schema": "told/1",
+        "schema": "told/2",
         "node": "it01_p01_implement",
         "context": "body",
         "sections": [{"name": "body", "sha256": digest, "size": 13}],
+        "prompts": [
+            {
+                "path": "config/prompts/agent.md",
+                "sha256": file_digest(REPOSITORY / "config/prompts/agent.md"),
+            }
+        ],
         "inputs": [
             {"name": "report", "path": "report.md", "sha256": file_digest(given), "size": 4}
         ],

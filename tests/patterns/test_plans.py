@@ -11,6 +11,7 @@ from toy_target import (
     CLEAN,
     LEAK,
     PLANNED,
+    ROOT,
     SCHEMAS,
     check,
     finding,
@@ -72,6 +73,13 @@ def inputs(folder: Path, node: str) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(found)}
 
 
+def is_told_by(folder: Path, node: str, prompt: str) -> bool:
+    """Whether what the prompt says of the role stands in what the node was told."""
+    text = (ROOT / "config/prompts" / f"{prompt}.md").read_text()
+    own = text.split("${role}\n")[1].split("${access}")[0]
+    return own in (folder / "node/work" / node / "a01/prompt.md").read_text()
+
+
 def nodes(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in (folder / "node/work").glob("*/committed.json"))
 
@@ -122,6 +130,15 @@ def test_two_lanes_read_each_other_and_one_plan_is_made_of_both(tmp_path: Path) 
         *("01-planner", "02-co_planner", "03-planner", "04-co_planner", "05-merger"),
         *("06-plan_reviewer", "07-merger", "08-plan_reviewer"),
     ]
+    for node, prompt in {
+        "01-planner": "planner",
+        "02-co_planner": "planner",
+        "04-co_planner": "cross_reader",
+        "05-merger": "merger",
+        "07-merger": "plan_fixer",
+        "09-implementer": "implementer",
+    }.items():
+        assert is_told_by(tmp_path, node, prompt)
     drafts = ["draft_co_planner.md", "draft_planner.md"]
     for lane in ("01-planner", "02-co_planner"):
         assert list(inputs(tmp_path, lane)) == ["item.json"]

@@ -14,6 +14,8 @@ from eop.agents.products.scripted import Scripted, load
 from eop.agents.target import Target
 from eop.patterns import Task
 from eop.protocol.model import Output, Phase, Review, Workers
+from eop.protocol.patterns import PATTERNS
+from eop.protocol.prompts import prompts_of
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = {
@@ -166,6 +168,7 @@ def task(folder: Path, phase: Phase, product: Scripted, **changes: Any) -> Task:
         "target": TARGET,
         "iteration": 1,
         "schemas": SCHEMAS,
+        "prompts": prompts_of(phase, ROOT) if phase.pattern in PATTERNS else {},
         "item": {"slug": "genre", "title": "Genre feature"},
         "limits": Limits(wall_s=30, idle_s=20, grace_s=0.5),
     }

@@ -65,8 +65,11 @@ def diagnostics_of(text: str) -> list[Diagnostic]:
     """What the checks say of a document, in a project with the shipped schemas and targets."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("schemas", "targets"):
+        for name in ("schemas", "targets", "prompts"):
             shutil.copytree(REPOSITORY / "config" / name, root / "config" / name)
+        (root / "config/prompts/wordy.md").write_text(
+            "${task} ${access} ${given} ${asked} ${rol}\n"
+        )
         path = root / EXAMPLE
         path.write_text(text)
         return check(path, root=root, products=BOUNDED, unpriced=UNPRICED)

@@ -26,6 +26,13 @@ def planned(nodes: str, pattern: str = "plan_then_implement", vendor: str = "oth
 _REVIEWED = f"{_DUAL}review: {{until: minor, rounds: 2}}\n"
 PATTERN_FAULTS = [
     Fault(
+        "EOP215",
+        "{analyst: scripted}",
+        "{damaged: scripted}",
+        "nodes",
+        "config/prompts/damaged.md:3:5: unknown variable 'tsk'",
+    ),
+    Fault(
         "EOP214",
         "rounds: 2}",
         "rounds: 2, vendor: other}",
