@@ -167,7 +167,7 @@ class Histories(Halting):
             if all(
                 node is not None
                 and node.final
-                and ("failed" in phase.on_branch or node.status == "completed")
+                and (node.status == "completed" or phase.optional or "failed" in phase.on_branch)
                 for phase, node in ends
             ):
                 found.append(name)
