@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eop.cli.control import cancel, pause, resume
+from eop.cli.doctor import doctor
 from eop.cli.explain import explain
 from eop.cli.gate import gate
 from eop.cli.inspect import leaderboard, status, verify
@@ -38,7 +39,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, reproduce, demo),
+    *(status, gate, verify, leaderboard, reproduce, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -139,6 +139,29 @@ class Dvc:
                 self._checked(file, folder)
         return Pushed(remote, tuple(targets))
 
+    def reached(self) -> str | None:
+        """The default remote's name, after it was looked at; ``None`` when there is none.
+
+        ``EOP646`` for a folder that is not there, ``EOP945`` with DVC's words for any other remote
+        that does not answer.
+        """
+        settings = self._settings
+        remote = settings.get("core.remote")
+        if remote is None:
+            return None
+        folder = self._folder(settings, remote)
+        if folder is None:
+            self._run("list-url", f"remote://{remote}")
+        elif not folder.is_dir():
+            raise EopError(
+                "EOP646",
+                f"the folder of remote '{remote}' is not there: {folder}",
+                where=Where(str(self.root)),
+                hint=f"mkdir -p {folder}, or dvc remote modify {remote} url <folder or url>",
+                exit_code=ExitCode.ENVIRONMENT,
+            )
+        return remote
+
     def verify(self, targets: Sequence[str] = (), *, remote: bool = False) -> StoreReport:
         """Read the whole cache (or the default remote, when it is a folder) object by object.
 
