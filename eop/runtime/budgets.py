@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Counted for every phase, limited or not.
 _ALWAYS = ("actions", "wall_s")
+# How long an attempt may take to end once it is stopped: signals, and files to be sorted.
+_STOPPING_S = 60.0
 
 
 def shortfall(plan: Plan, state: State, phase: Phase) -> str | None:
@@ -79,9 +81,23 @@ def overrun(phase: Phase, usage: Usage) -> str | None:
 
 
 def overdrawn(plan: Plan, state: State) -> list[str]:
-    """Each unit of which the run has spent more than its budget, as one readable line."""
+    """Each unit of which the run has spent more than its budget, as one readable line.
+
+    The time that stopped nodes took to end is no such spending: they were let in within the budget.
+    """
     return [
         f"spent {shown(one, spent)} {_word(one)}, the run's budget is {shown(one, limit)}"
         for one, limit in plan.limits
-        if (spent := getattr(state.spent, one)) > limit
+        if (spent := getattr(state.spent, one))
+        > limit + (_stopping(state) if one == "wall_s" else 0)
     ]
+
+
+def _stopping(state: State) -> float:
+    """Seconds that the attempts of nodes which ran over their time may have taken to end."""
+    late = (
+        node.attempt
+        for node in state.nodes.values()
+        if node.usage is not None and 0 < node.reserve.wall_s < node.usage.wall_s
+    )
+    return _STOPPING_S * sum(late)

@@ -13,7 +13,7 @@ from eop.core.files import read_json, write_json
 from eop.protocol.model import Budget
 from eop.runtime.events import GENESIS, Event, encode
 from eop.runtime.lifecycle import outcome
-from eop.runtime.node import Instance, Usage
+from eop.runtime.node import Instance, Outcome, Usage
 from eop.runtime.verify import verify
 
 if TYPE_CHECKING:
@@ -156,6 +156,18 @@ def test_an_overspent_budget(tmp_path: Path) -> None:
     run.advance()
     run.do("it01_investigate", usage=Usage(14, 1.0))
     assert findings(run) == ["spent 14 actions, the run's budget is 10"]
+
+
+@pytest.mark.parametrize(("took", "finding"), [(72.5, False), (200.0, True)])
+def test_a_node_that_is_stopped_takes_a_moment_to_end(
+    tmp_path: Path, took: float, finding: bool
+) -> None:
+    """Its time was all that the run had, and it was stopped when that was over."""
+    run = Run(tmp_path, research(budget=Budget(wall_s=60)))
+    run.advance()
+    run.do("it01_investigate", Outcome.TIMED_OUT, Usage(3, took))
+    expected = [f"spent {took:g} s wall, the run's budget is 60 s"] if finding else []
+    assert findings(run) == expected
 
 
 def test_a_node_entered_beyond_the_budget(tmp_path: Path) -> None:
