@@ -12,6 +12,7 @@ from eop.cli.doctor import doctor
 from eop.cli.explain import explain
 from eop.cli.gate import gate
 from eop.cli.inspect import leaderboard, status, verify
+from eop.cli.knowledge import knowledge
 from eop.cli.migrate import migrate
 from eop.cli.protocol import check, compile_
 from eop.cli.run import demo, reproduce, run
@@ -39,7 +40,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, reproduce, demo, doctor),
+    *(status, gate, verify, leaderboard, knowledge, reproduce, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -1,4 +1,4 @@
-"""Knowledge: a note per entry, and the list of what was tried."""
+"""Knowledge: a note per entry, a wiki above them, and what a phase is told of both."""
 
 from eop.knowledge.notes import note_path, write_note
 from eop.knowledge.tried import Tried, tried, tried_text

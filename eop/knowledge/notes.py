@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from eop.core.files import write_if_changed
+from eop.knowledge.facts import entry_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from eop.knowledge.facts import Facts
     from eop.leaderboard import Entry, Scores
 
 NOT_MEASURED = "not measured"
@@ -22,18 +24,18 @@ def note_path(root: Path, entry_id: str) -> Path:
 
 
 def write_note(root: Path, entry: Entry, analysis: str | None) -> Path:
-    """Write the note of ``entry`` atomically and return its path; the same text is left alone.
+    """Write the note of an entry on the leaderboard; return its path. The same text is left alone.
 
     ``analysis`` is what the analyst wrote, Markdown, or ``None`` when there was no analysis. Words
     of agents are quoted, so that none of them can pass for a recorded number.
     """
     path = note_path(root, entry.id)
-    write_if_changed(path, note_text(entry, analysis))
+    write_if_changed(path, note_text(entry, entry_facts(root, entry, analysis), analysis))
     return path
 
 
-def note_text(entry: Entry, analysis: str | None) -> str:
-    """The whole text of a note, a pure function of the entry and the analysis."""
+def note_text(entry: Entry, facts: Facts, analysis: str | None) -> str:
+    """The whole text of a note, a pure function of the entry, its facts and the analysis."""
     sections = {
         "What was tried": _quoted(entry.proposal.hypothesis) or "No hypothesis was recorded.",
         "What happened": _happened(entry),
@@ -42,21 +44,8 @@ def note_text(entry: Entry, analysis: str | None) -> str:
         "How to reproduce": _reproduce(entry),
     }
     body = "\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items())
-    front = yaml.safe_dump(_front(entry), sort_keys=False, allow_unicode=True, width=100)
+    front = yaml.safe_dump(facts.to_json(), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{front}---\n\n# {_line(entry.proposal.title)}\n\n{body}\n"
-
-
-def _front(entry: Entry) -> dict[str, Any]:
-    return {
-        "entry": entry.id,
-        "run": entry.run,
-        "proposal": entry.proposal.id,
-        "outcome": entry.outcome,
-        "metrics": {
-            "validation": entry.validation.mean if entry.validation else None,
-            "test": entry.test.mean if entry.test else None,
-        },
-    }
 
 
 def _happened(entry: Entry) -> str:

@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+import pytest
 import yaml
 from entry_samples import FILES, candidate, evidence, failed, project
 
-from eop.knowledge import note_path, tried, tried_text, write_note
+from eop.core.canonical import file_digest
+from eop.knowledge import note_path, tried, tried_text
+from eop.knowledge import write_note as note_of
+from eop.knowledge.change import changed_paths, changed_settings
+from eop.knowledge.effect import sign
 from eop.leaderboard import Decision, Proposal, write_entry
+
+
+def write_note(root, entry, analysis):
+    """The entry, published with all that its evidence names, and its note."""
+    if not (root / "config").exists():
+        project(root)
+    files = dict(FILES) if entry.evidence["patch"] else {}
+    write_entry(root, entry, files)
+    return note_of(root, entry, analysis)
 
 
 def front(text: str) -> dict[str, object]:
@@ -23,13 +37,10 @@ def test_a_note_stands_on_its_own(tmp_path):
     text = write_note(tmp_path, entry, "Genres help users with short histories.").read_text()
     assert note_path(tmp_path, entry.id).read_text() == text
     assert headings(text) == ["# Genre features", *(f"## {name}" for name in SECTIONS)]
-    assert front(text) == {
-        "entry": "demo-it01-p01",
-        "run": "demo",
-        "proposal": "p01",
-        "outcome": "completed",
-        "metrics": {"validation": entry.validation.mean, "test": entry.test.mean},
-    }
+    facts = front(text)
+    assert facts["schema"] == "note/1"
+    assert facts["id"] == "demo-it01-p01" and facts["run"] == "demo"
+    assert facts["metrics"] == {"validation": entry.validation.mean, "test": entry.test.mean}
     for fact in (
         "| test (canonical) | 0.1100 | 0.2200 | 0.0550 | 1, 2 |",
         "+0.0200 NDCG@10, 95 % interval [+0.0100, +0.0300]; promoted",
@@ -63,7 +74,7 @@ def test_words_of_agents_cannot_pass_for_the_record(tmp_path):
     entry = candidate(proposal=Proposal("p01", "A\n## B\ntitle", hostile))
     text = write_note(tmp_path, entry, hostile).read_text()
     assert headings(text)[1:] == [f"## {name}" for name in SECTIONS]
-    assert front(text)["entry"] == entry.id
+    assert front(text)["id"] == entry.id
     assert "> rm -rf /" in text
 
 
@@ -98,3 +109,91 @@ def test_what_was_tried_lists_candidates_with_their_ends(tmp_path):
     ]
     assert len(lines) == 5
     assert lines[4].endswith("… (demo-it02-p03): completed, -0.0040 NDCG@10")
+
+
+BASE = "demo-base"
+
+
+def with_base(root, **changes):
+    """The facts of a candidate's note whose parent stands on the leaderboard."""
+    config = {"model": {"dim": 8, "dropout": 0.2}}
+    base = candidate(
+        BASE, kind="base", parent=None, decision=None, evidence=evidence(config=config, patch=None)
+    )
+    write_note(root, base, None)
+    mine = evidence(config={"model": {"dim": 8, "dropout": 0.1}, "interventions": {"film": {}}})
+    return front(write_note(root, candidate(evidence=mine, **changes), None).read_text())
+
+
+def test_a_note_says_what_was_changed_and_to_what(tmp_path):
+    facts = with_base(tmp_path)
+    assert facts["change"]["settings"] == {
+        "model.dropout": [0.2, 0.1],
+        "interventions.film": [None, {}],
+    }
+    assert facts["conditions"] == {
+        "dataset": "toy",
+        "split": facts["conditions"]["split"],
+        "base.model.dim": 8,
+        "base.model.dropout": 0.2,
+    }
+    assert facts["effect"] == {
+        "metric": "ndcg@10",
+        "delta": 0.02,
+        "interval": [0.01, 0.03],
+        "seeds": [1, 2],
+        "sign": "better",
+    }
+    entry = "leaderboard/demo-it01-p01/entry.yaml"
+    assert facts["evidence"][0] == {"path": entry, "sha256": file_digest(tmp_path / entry)}
+
+
+def test_entities_are_found_by_settings_files_and_names(tmp_path):
+    registry = tmp_path / "knowledge" / "entities.yaml"
+    registry.parent.mkdir()
+    registry.write_text(
+        "entities:\n"
+        "  intervention:film: {settings: [interventions.film]}\n"
+        "  intervention:other: {settings: [interventions.fil], paths: [hstu/y.py]}\n"
+        "  intervention:x: {paths: [hstu/x.py]}\n"
+        "  feature:genre: {names: [genre features]}\n"
+        "  feature:gen: {names: [gen]}\n"
+    )
+    found = with_base(tmp_path)["entities"]
+    assert found == ["dataset:toy", "feature:genre", "intervention:film", "intervention:x"]
+    bad = failed(evidence=evidence(patch=None, preflight={"passed": False, "failed": ["I5"]}))
+    assert "fault:I5" in front(write_note(tmp_path, bad, None).read_text())["entities"]
+
+
+def test_without_its_parent_a_note_states_no_condition_that_it_does_not_know(tmp_path):
+    facts = front(write_note(tmp_path, candidate(), None).read_text())
+    assert facts["change"]["settings"] == {} and set(facts["conditions"]) == {"dataset", "split"}
+
+
+@pytest.mark.parametrize(
+    ("interval", "seeds", "expected"),
+    [
+        ((0.001, 0.02), (1, 2), "better"),
+        ((-0.02, -0.001), (1, 2), "worse"),
+        ((-0.01, 0.01), (1, 2), "within_noise"),
+        ((0.0, 0.01), (1, 2), "within_noise"),
+        ((0.001, 0.02), (1,), "not_measured"),
+        (None, (1, 2), "not_measured"),
+    ],
+)
+def test_a_sign_needs_an_interval_and_two_seeds(interval, seeds, expected):
+    assert sign(interval, seeds) == expected
+
+
+def test_what_differs_between_two_patches_is_a_file_each():
+    other = "diff --git a/hstu/{0} b/hstu/{0}\nindex 1..2\n--- a/hstu/{0}\n+++ b/hstu/{0}\n{1}\n"
+    parent = other.format("a.py", "@@ -1 +1 @@\n-a\n+b") + other.format(
+        "b.py", "@@ -1 +1 @@\n-a\n+b"
+    )
+    child = other.format("a.py", "@@ -1 +1 @@\n-a\n+b") + other.format(
+        "b.py", "@@ -1 +1 @@\n-a\n+c"
+    )
+    assert changed_paths(parent, child) == ("hstu/b.py",)
+    assert changed_paths(parent, "") == ("hstu/a.py", "hstu/b.py")
+    assert changed_paths(child, child.replace("1..2", "3..4")) == ()
+    assert changed_settings(None, {"a": 1}) == {}

@@ -11,7 +11,10 @@ from typing import Any
 from eop.leaderboard import Cost, Decision, Entry, Proposal, Scores
 
 REPOSITORY = Path(__file__).parents[2]
-PATCH = b"--- a/hstu/x.py\n+++ b/hstu/x.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"
+PATCH = (
+    b"diff --git a/hstu/x.py b/hstu/x.py\n"
+    b"--- a/hstu/x.py\n+++ b/hstu/x.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n"
+)
 CONFIG = b"model: {dim: 8}\n"
 CURVE = b"epoch\tloss\tseconds\n1\t3.5\t0.4\n2\t3.0\t0.4\n3\t2.8\t0.4\n"
 FILES = {"patch.diff": PATCH, "config.yaml": CONFIG, "curve.tsv": CURVE}

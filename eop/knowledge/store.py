@@ -1,0 +1,123 @@
+"""Questions to the index: notes, claims, who contradicts whom."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from eop.knowledge.effect import BETTER, WORSE
+from eop.knowledge.facts import Facts
+from eop.knowledge.index import judged_key, open_index
+from eop.knowledge.pages import Claim, Problem
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Statement:
+    """That something did, or does, this under these conditions; who says so, by kind and id."""
+
+    judged: str
+    sign: str
+    seen: Mapping[str, Any]
+    source: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """The knowledge of a project, as it was when the store was opened."""
+
+    index: sqlite3.Connection
+
+    @cached_property
+    def superseded(self) -> dict[str, str]:
+        """Notes that no longer count, each with the note that says so."""
+        rows = self.index.execute(
+            "SELECT target, source FROM links WHERE relation = 'supersedes' ORDER BY target, source"
+        )
+        return {_id(target): _id(source) for target, source in rows}
+
+    def note(self, name: str) -> Facts | None:
+        """A note's facts; ``None`` without such a note."""
+        return next(self.notes([name]), None)
+
+    def notes(self, names: Iterable[str] | None = None) -> Iterator[Facts]:
+        """Notes by id, all of them without ``names``; those that are not there are left out."""
+        if names is None:
+            rows = self.index.execute("SELECT facts FROM docs WHERE kind = 'note' ORDER BY id")
+            yield from (Facts.from_json(orjson.loads(row[0])) for row in rows)
+            return
+        for name in names:
+            query = "SELECT facts FROM docs WHERE kind = 'note' AND id = ?"
+            for row in self.index.execute(query, (name,)):
+                yield Facts.from_json(orjson.loads(row[0]))
+
+    def claims(self, name: str | None = None) -> list[Claim]:
+        """All claims, or those of this id, by page and line."""
+        which = "" if name is None else "AND id = ?"
+        rows = self.index.execute(
+            f"SELECT facts, path, line FROM docs WHERE kind = 'claim' {which} ORDER BY path, line",
+            () if name is None else (name,),
+        )
+        return [Claim.from_json(orjson.loads(facts), path, line) for facts, path, line in rows]
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the files as such."""
+        rows = self.index.execute("SELECT path, line, message FROM problems ORDER BY 1, 2")
+        return [Problem(*row) for row in rows]
+
+    def statements(self, judged: str, sign: str) -> list[Statement]:
+        """What says this of the same thing: notes that count, and claims; those alike are one.
+
+        Of notes with the same conditions the first by id speaks for all.
+        """
+        rows = self.index.execute(
+            "SELECT seen, kind, MIN(id) FROM docs WHERE judged = ? AND sign = ? "
+            "AND NOT (kind = 'note' AND EXISTS (SELECT 1 FROM links WHERE relation = 'supersedes' "
+            "AND target = 'note:' || docs.id)) GROUP BY seen, kind ORDER BY kind, 3",
+            (judged, sign),
+        )
+        return [
+            Statement(judged, sign, orjson.loads(seen), f"{kind}:{name}")
+            for seen, kind, name in rows
+        ]
+
+    def disputed(self) -> list[str]:
+        """What is judged both better and worse by somebody, whatever the conditions."""
+        rows = self.index.execute(
+            "SELECT judged FROM docs WHERE sign IN (?, ?) AND judged NOT LIKE '% of ' "
+            "GROUP BY judged HAVING COUNT(DISTINCT sign) = 2 ORDER BY judged",
+            (BETTER, WORSE),
+        )
+        return [row[0] for row in rows]
+
+    def declared(self, one: str, other: str) -> bool:
+        """Whether a claim says itself that it disputes the other; both are kind and id."""
+        rows = self.index.execute(
+            "SELECT 1 FROM links WHERE relation = 'disputes' "
+            "AND (source, target) IN (VALUES (?, ?), (?, ?)) LIMIT 1",
+            (one, other, other, one),
+        )
+        return rows.fetchone() is not None
+
+    def against(self, claim: Claim, sign: str) -> list[Statement]:
+        """What says ``sign`` of what the claim judges."""
+        return self.statements(judged_key(claim.interventions, claim.metric), sign)
+
+
+@contextmanager
+def open_store(root: Path, *, certain: bool = False) -> Iterator[Store]:
+    """The project's knowledge as it is now; see ``open_index`` for ``certain`` and the errors."""
+    with closing(open_index(root, certain=certain)) as index:
+        yield Store(index)
+
+
+def _id(name: str) -> str:
+    return name.partition(":")[2]
