@@ -24,7 +24,7 @@ from pathlib import Path
 if "--version" in sys.argv:
     print("9.9.9 (impostor)")
     raise SystemExit
-sys.stdin.read()
+prompt = sys.stdin.read()
 workspace, outputs = Path.cwd(), Path("../outputs").absolute()
 home, inputs = Path(os.environ["HOME"]), Path("../inputs").absolute()
 def line(**data):
@@ -126,12 +126,15 @@ def half_a_line():
 PRODUCTS = {"claude-code": CLAUDE, "codex": CODEX}
 
 
-def impostor(name: str, folder: Path, body: str) -> Product:
-    """The real adapter of a product with a program of ours in the place of its own."""
+def impostor(name: str, folder: Path, body: str, **settings: str) -> Product:
+    """The real adapter of a product with a program of ours in the place of its own.
+
+    ``body`` may ask for its ``prompt``.
+    """
     program = folder / f"impostor-{name}"
     program.write_text(f"#!{sys.executable} -I\n{PRODUCTS[name]}\n{body}\n")
     program.chmod(0o755)
-    return REAL[name](Settings(str(program), "m"))
+    return REAL[name](Settings(str(program), "m", **settings))
 
 
 def survivors(home: Path) -> list[str]:
