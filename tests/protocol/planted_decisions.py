@@ -36,6 +36,13 @@ DECISION_FAULTS = [
         "goto: {to: build, when: preflight.passed, max: 2}",
         "goto",
     ),
+    Fault(
+        "EOP416",
+        "for_each: idea\nfunction: evaluate",
+        "for_each: idea\non_branch: [completed, skipped]\nfunction: evaluate",
+        "on_branch",
+        "never left what it works on",
+    ),
     Fault("EOP416", "\nwhen: preflight.passed", "", "train", "'preflight.passed' is false"),
     Fault(
         "EOP416",

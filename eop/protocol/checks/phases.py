@@ -54,6 +54,10 @@ def _function(phase: Placed[Phase], report: Report) -> None:
         if key in phase.node.keys:
             message = f"'{key}' means nothing on a function"
             report.error("EOP414", message, phase.node.key(key), "no agent works in this phase")
+    if set(phase.value.on_branch) - {"completed"}:
+        message = f"'{phase.value.id}' would run in branches that never left what it works on"
+        hint = "drop it: a function runs in branches whose phases before it have completed"
+        report.error("EOP416", message, phase.node.key("on_branch"), hint)
 
 
 def _pattern(phase: Placed[Phase], report: Report, products: Mapping[str, frozenset[str]]) -> None:
