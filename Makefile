@@ -1,10 +1,10 @@
-# setup · demo · data · test · test-products · lint · bench · event-schema · block-schema · error-pages
+# setup · demo · data · test · products · test-products · lint · bench · event-schema · block-schema · error-pages
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test test-products lint bench event-schema block-schema error-pages clean-demo
+.PHONY: setup demo data test products test-products lint bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 	@$(BIN)/python -m eop.agents.jail
@@ -34,6 +34,10 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The pinned programs, into .products (docs/howto/real-agents.md)
+products:
+	@tests/products/install.sh .products
 
 # Claude Code, Codex and others as they are, against a model that plays a script: minutes, no key
 test-products: setup

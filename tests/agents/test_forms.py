@@ -22,7 +22,7 @@ def house(name: str) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("name", ["review", "proposals", "directions"])
+@pytest.mark.parametrize("name", ["findings", "proposals", "directions"])
 def test_what_agents_are_asked_for_can_be_asked_of_every_service(name: str) -> None:
     schema = house(name)
     for made in (form(schema), strict_form(schema)):
@@ -34,13 +34,16 @@ def test_what_agents_are_asked_for_can_be_asked_of_every_service(name: str) -> N
 
 
 def test_an_optional_field_is_null_in_a_strict_form_and_absent_again_in_the_answer() -> None:
-    schema = house("review")
+    schema = house("findings")
     strict = strict_form(schema)
     assert strict is not None
     finding = strict["properties"]["findings"]["items"]
     assert sorted(finding["required"]) == sorted(finding["properties"])
     assert finding["properties"]["severity"]["type"] == ["string"]
-    told = {"id": "f", "severity": "minor", "claim": "c", "evidence": "e", "status": "open"}
+    told = {
+        "id": "f", "severity": "minor", "family": "none", "claim": "c", "evidence": "e",
+        "suggested_check": "s", "status": "open",
+    }  # fmt: skip
     filled = {"summary": "s", "findings": [{**told, "file": None, "line": None}]}
     jsonschema.validate(filled, strict)
     assert unpack(filled, schema) == {"summary": "s", "findings": [told]}

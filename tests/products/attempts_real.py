@@ -84,7 +84,7 @@ def attempt(
         "inputs": priors,
         "hidden": (store,),
     }
-    with ScriptedModel(Script([Part(steps(space), when=task.strip())]), TOKEN) as model:
+    with ScriptedModel(Script([Part(steps(space), when=(task.strip(),))]), TOKEN) as model:
         endpoint = Endpoint(model.url + kit.api, token)
         request = Request(**{"endpoint": endpoint, **values, **changes})
         return Done(invoke(kit.product(), request, jail), model, folder)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MODEL = "scripted-model"
-_MODULES = Path(os.environ.get("RANKEVOLVE_PRODUCTS", ROOT / ".products")) / "node_modules"
+FOLDER = Path(os.environ.get("RANKEVOLVE_PRODUCTS", ROOT / ".products")).resolve()
+_MODULES = FOLDER / "node_modules"
 _CODEX = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl"
 
 

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.products
+FOUND = {
+    "severity": "minor", "family": "none", "claim": "a", "evidence": "b", "suggested_check": "c",
+    "status": "open",
+}  # fmt: skip
 REVIEW = {
     "summary": "One finding with a place, one without.",
-    "findings": [
-        {"id": "f1", "severity": "minor", "claim": "a", "evidence": "b", "status": "open"},
-        {
-            "id": "f2", "severity": "major", "claim": "c", "evidence": "d", "status": "open",
-            "file": "models/a.py", "line": 1,
-        },
-    ],
-}  # fmt: skip
+    "findings": [{"id": "f1", **FOUND}, {"id": "f2", **FOUND, "file": "models/a.py", "line": 1}],
+}
 PROPOSALS = [
     {
         "id": "half-dropout", "title": "Half the dropout", "hypothesis": "h", "change": "c",
@@ -35,7 +33,7 @@ PROPOSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), [("review", REVIEW), ("proposals", PROPOSALS)])
+@pytest.mark.parametrize(("name", "value"), [("findings", REVIEW), ("proposals", PROPOSALS)])
 @pytest.mark.parametrize("kit", [CLAUDE, CODEX, OPENCODE])
 def test_the_forms_of_the_house_are_answered(
     kit: Kit, name: str, value: Any, tmp_path: Path

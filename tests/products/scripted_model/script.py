@@ -78,10 +78,14 @@ Step = Say | Fault
 
 @dataclass(frozen=True)
 class Part:
-    """The steps of conversations whose text holds ``when``; the last one is repeated."""
+    """The steps of conversations whose text holds all of ``when``; the last one is repeated."""
 
     steps: Sequence[Say | Fault | Callable[[Asked], Say]]
-    when: str = ""
+    when: tuple[str, ...] = ()
+
+    def fits(self, asked: Asked) -> bool:
+        """Whether the conversation is one of these."""
+        return all(words in asked.text for words in self.when)
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Script:
         """The answer to ``asked``; ``LookupError`` when no part is for it."""
         if not asked.tools:
             return self.small_talk
-        part = next((part for part in self.parts if part.when in asked.text), None)
+        part = next((part for part in self.parts if part.fits(asked)), None)
         if part is None:
             raise LookupError(f"no part of the script is for: {asked.text[-300:]}")
         # Faults are no turns of the conversation: a product asks again after them.

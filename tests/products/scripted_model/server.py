@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             asked = protocol.read(body)
             step = self.server.script.next(asked)
-        except (ValueError, LookupError) as error:
+        except (ValueError, LookupError, AssertionError) as error:
             self._refuse(protocol, 400, "invalid_request_error", str(error))
             return
         self._see(Seen("POST", self.path, asked, step))

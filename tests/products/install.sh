@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Installs the pinned command lines of real agent products.
+# usage: install.sh FOLDER; ends with status 9 where they cannot run, and says why
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$1
+
+unfit() {
+    echo "products: $1" >&2
+    exit 9
+}
+
+[ "$(uname -sm)" = "Linux x86_64" ] || unfit "the versions are pinned for Linux on x86_64, this is $(uname -sm)"
+command -v npm >/dev/null || unfit "there is no npm here; install node 20 or newer"
+
+if ! cmp --silent "$here/package-lock.json" "$folder/package-lock.json" || [ ! -f "$folder/.installed" ]; then
+    mkdir -p "$folder"
+    rm -f "$folder/.installed"
+    cp "$here/package.json" "$here/package-lock.json" "$folder/"
+    # No script of a package is run; what is fetched has the digests of the lock file.
+    npm install --prefix "$folder" --ignore-scripts --omit=optional --no-audit --no-fund --loglevel=error
+    (cd "$folder" && sha256sum --check --quiet) <"$here/programs.sha256"
+    touch "$folder/.installed"
+fi
