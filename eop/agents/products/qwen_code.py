@@ -101,8 +101,11 @@ def _final(stream: Stream, usage: Usage, recording: Recording) -> dict[str, Any]
         return None
     result = stream.results[-1]
     answer = text(result, "result") or text(mapping(result, "error"), "message")
-    # The model can write such a text too, but not without a token.
-    dressed_up = _API_ERROR.search(answer) is not None and not usage.output
+    # The model can write such a text too, but not without a token: of the last message, for what
+    # came before the error has its own.
+    last = next(reversed(stream.messages.values()), None)
+    written = usage.output if last is None else count(last, "output_tokens")
+    dressed_up = _API_ERROR.search(answer) is not None and not written
     if result.get("is_error") is False and not dressed_up:
         return {"status": "success", "text": answer}
     failure = classify(answer)
