@@ -36,5 +36,7 @@ def test_a_cap_on_calls_stops_it(kit: Kit, tmp_path: Path) -> None:
     assert done.result.reason.source == Source.GATEWAY
     assert len(done.model.said) == MADE
     assert (done.result.usage.input, done.result.usage.output) == (2000, 40)
-    refused = [line for line in json_lines(tmp_path / "attempt" / LEDGER) if line and line.get("refused")]
+    refused = [
+        line for line in json_lines(tmp_path / "attempt" / LEDGER) if line and line.get("refused")
+    ]
     assert 1 <= len(refused) <= 3
