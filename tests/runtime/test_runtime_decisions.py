@@ -236,6 +236,17 @@ def test_a_goto_is_bounded_and_then_the_run_goes_on(tmp_path: Path) -> None:
     assert run.touch().waiting == ()
 
 
+def test_a_goto_that_may_be_taken_twice_is_taken_twice(tmp_path: Path) -> None:
+    run = back(tmp_path, most=2)
+    run.do("it01_draft")
+    run.do("it01_judge", text=says(go=False))
+    for revision in (2, 3):
+        assert run.advance().state.sent_back == {(1, "judge"): revision - 1}
+        run.do(f"it01_draft_r{revision}")
+        run.do(f"it01_judge_r{revision}", text=says(go=False))
+    assert [view.instance.key for view in run.advance().waiting] == ["it01_ask_r3"]
+
+
 def turning(root: Path, **condition: str) -> Run:
     loop = Loop("again", 90, ("promote",), "promote", 5, **condition)
     decision = (Output("decision", "decision.json"),)
@@ -284,15 +295,48 @@ def test_a_loop_does_not_turn_on_what_is_unknown(tmp_path: Path, key: str) -> No
     assert run.advance().ended == "completed"
 
 
-def test_the_number_of_branches_is_known_once_they_are_open(tmp_path: Path) -> None:
-    plan = research()
-    phases = tuple(
-        replace(phase, when="branches > 2 or iteration > 1") if phase.id == "promote" else phase
-        for phase in plan.phases
-    )
-    run = Run(tmp_path, replace(plan, phases=phases, loop=None))
+@pytest.mark.parametrize(
+    ("when", "runs"),
+    [
+        ("branches == 2", True),
+        ("branches > 2 or iteration > 1", False),
+        ("branches < 2", False),
+    ],
+)
+def test_the_number_of_branches_is_known_once_they_are_open(
+    tmp_path: Path, when: str, runs: bool
+) -> None:
+    run = asked_of(tmp_path, promote=when)
     run.to_branches()
     run.branch("p01")
     run.branch("p02")
-    skip(run, "it01_promote")
+    assert run.enter("it01_promote").kind == ("run" if runs else "skip")
+
+
+def test_the_number_of_branches_is_unknown_where_no_fan_out_comes_before(tmp_path: Path) -> None:
+    run = asked_of(tmp_path, propose="branches < 9 or patience < 9")
+    run.do("it01_investigate")
+    run.touch()
+    skip(run, "it01_propose")
+    why = "its guard is unknown: no branches are open"
+    assert status(run, "it01_propose") == ("skipped", why)
+
+
+def asked_of(root: Path, **guards: str) -> Run:
+    """The research plan with guards."""
+    plan = research(variables={"patience": {"type": "integer", "default": 2}})
+    phases = tuple(replace(phase, when=guards.get(phase.id)) for phase in plan.phases)
+    return Run(root, replace(plan, phases=phases, loop=None))
+
+
+def test_a_first_promotion_ends_the_count_of_fruitless_iterations(tmp_path: Path) -> None:
+    run = turning(tmp_path, until_true="iterations_without_promotion >= patience")
+    for iteration, (champion, parent) in enumerate([("b", "a"), ("b", "b"), ("b", "b")], start=1):
+        assert run.advance().ended is None
+        run.do(f"it{iteration:02d}_promote", text=decision(champion, parent))
     assert run.advance().ended == "completed"
+    other = turning(tmp_path / "other", until_true="iterations_without_promotion >= patience")
+    other.do("it01_promote", text=decision("a", "a"))
+    other.advance()
+    other.do("it02_promote", text=decision("a", "a"))
+    assert other.advance().ended == "completed"

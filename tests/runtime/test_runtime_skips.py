@@ -10,6 +10,7 @@ from research_run import Run, agent
 
 from eop.protocol.model import FanOut, Gate, Join, OnReject, Output, Phase
 from eop.runtime.node import Outcome
+from eop.runtime.state import GateState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,8 @@ def test_a_gate_with_nothing_to_ask_is_skipped(tmp_path: Path) -> None:
     skip(run, "it01_act")
     position = run.advance()
     assert position.waiting == ()
-    assert position.state.gates["it01_ask"].status == "skipped"
+    why = "it01_act ended as skipped"
+    assert position.state.gates["it01_ask"] == GateState("skipped", "", reason=why)
     assert [node.key for node in position.frontier.instances][-2:] == ["it01_ask", "it01_tell"]
     skip(run, "it01_tell")
     assert status(run, "it01_tell")[1] == "gate it01_ask was not asked"
