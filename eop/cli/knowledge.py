@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from eop.cli.common import json_option, print_json
 from eop.core.errors import ExitCode
+from eop.driver.workflow import load_project
+from eop.knowledge.asking import phase_query, text_query
 from eop.knowledge.checks import check as check_knowledge
+from eop.knowledge.recall import recall as find
+from eop.project.config import read_raw
+
+if TYPE_CHECKING:
+    from eop.knowledge.recall import Query
+    from eop.project.project import Project
 
 
 @click.group(epilog='Example: eop knowledge recall "dropout on short histories"')
@@ -40,3 +49,44 @@ def check(root: Path, as_json: bool) -> None:
         click.echo(f"{found.notes} notes, {found.claims} claims: {verdict}")
     if found.problems:
         sys.exit(int(ExitCode.DATA))
+
+
+@knowledge.command(epilog='Example: eop knowledge recall "shorter histories" --phase propose')
+@click.argument("query")
+@click.option("--phase", help="Ask as this phase of the config's protocol would, besides.")
+@click.option("--tokens", type=click.IntRange(min=1), help="The budget.  [default: the config's]")
+@json_option
+@click.pass_obj
+def recall(root: Path, query: str, phase: str | None, tokens: int | None, as_json: bool) -> None:
+    """Show what an agent would be told, within the budget, and why.
+
+    --json prints the manifest that a run keeps of it.
+    """
+    project = load_project(root, read_raw(root))
+    asked = _asked(project, query, phase)
+    found = find(root, asked, tokens or project.config.memory)
+    if as_json:
+        print_json(found.to_json())
+        return
+    click.echo(found.text or "nothing is known that bears on this\n", nl=False)
+    for item in found.told:
+        click.echo(f"told      {item.name}: {', '.join(item.why)}", err=True)
+    for name, why in found.withheld:
+        click.echo(f"withheld  {name}: {why}", err=True)
+    for name in found.left_out:
+        click.echo(f"left out  {name}: the budget is spent", err=True)
+
+
+def _asked(project: Project, query: str, name: str | None) -> Query:
+    plan = project.plan
+    if name is None:
+        return text_query(project.root, query)
+    known = [phase.id for phase in plan.phases]
+    if name not in known:
+        raise click.UsageError(f"no phase '{name}' in {plan.name} (phases: {', '.join(known)})")
+    asked = phase_query(project.root, plan, plan.phase(name), text=query)
+    if asked is None:
+        raise click.UsageError(
+            f"nothing is recalled for '{name}': it neither proposes nor branches"
+        )
+    return asked

@@ -11,7 +11,7 @@ from eop.agents.products import REAL, scripted
 from eop.agents.products.program import read_settings
 from eop.core.files import write_json, writing
 from eop.core.yaml_files import read_yaml
-from eop.driver.told import prompt, sections, write_manifest
+from eop.driver.told import prompt, recalled, sections, write_manifest
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.branches import branch_end
 from eop.functions.candidate import check_tree
@@ -41,9 +41,10 @@ def run_agents(context: Context) -> NodeResult:
     ready = products(project)
     branch = context.branch
     proposal = context.artifacts.proposal(at.iteration, branch) if branch else None
-    parts, inputs = sections(context, proposal), _inputs(context)
+    known = recalled(context, proposal)
+    parts, inputs = sections(context, proposal, known), _inputs(context)
     prompts = prompts_of(context.phase, project.root)
-    write_manifest(context, parts, inputs, prompts.values())
+    write_manifest(context, parts, inputs, prompts.values(), known)
     return run(
         Task(
             run=project.run,

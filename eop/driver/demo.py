@@ -12,6 +12,7 @@ from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_text
 from eop.driver.loop import position_of, snakemake_command
 from eop.driver.workflow import load_project
+from eop.knowledge.entities import FILE as ENTITIES
 from eop.project.config import CONFIG_FILE, read_raw
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def make_project(root: Path, folder: Path) -> None:
     (folder / _MARK).touch()
     for name in filter(None, listed.split("\0")):
         source = root / name
-        if name.split("/")[0] in _OWN or not source.is_file():
+        left = name.split("/")[0] in _OWN and name != ENTITIES
+        if left or not source.is_file():
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, folder / name)

@@ -7,25 +7,39 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from eop.core.canonical import file_digest
-from eop.core.files import write_json
-from eop.knowledge import tried_text
+from eop.core.files import read_json, write_json
+from eop.knowledge.asking import phase_query, proposes
+from eop.knowledge.recall import recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from eop.functions.context import Context
+    from eop.knowledge.recall import Recalled
     from eop.protocol.prompts import Prompt
 
-MANIFEST_SCHEMA = "told/2"
+MANIFEST_SCHEMA = "told/3"
 MANIFEST_FILE = "told.json"
+SCHEMA = "directions"
+"""Of the artifact that says where to go next."""
 
 
-def sections(context: Context, proposal: dict[str, Any] | None) -> dict[str, str]:
+def recalled(context: Context, proposal: dict[str, Any] | None) -> Recalled | None:
+    """What is known that bears on this node; ``None`` where nothing is asked, or memory is off."""
+    project, budget = context.project, context.project.config.memory
+    asked = "\n".join(_titles(_directions(context)))
+    query = phase_query(project.root, project.plan, context.phase, text=asked, item=proposal)
+    return recall(project.root, query, budget) if query and budget else None
+
+
+def sections(
+    context: Context, proposal: dict[str, Any] | None, known: Recalled | None
+) -> dict[str, str]:
     """The parts of the prompt in their order, by name; none of them is empty.
 
     ``body`` is the phase's own prose, or ``document`` the whole protocol where the phase says
-    ``context: full``.
+    ``context: full``; ``known`` is what ``recalled`` gives.
     """
     phase = context.phase
     found = {"body": phase.body}
@@ -34,8 +48,8 @@ def sections(context: Context, proposal: dict[str, Any] | None) -> dict[str, str
     if proposal is not None:
         text = json.dumps(proposal, indent=2, ensure_ascii=False)
         found["proposal"] = f"## The proposal\n\n```json\n{text}\n```"
-    if _proposes(context):
-        found["recalled"] = tried_text(context.root)
+    found["directions"] = _directions_text(_directions(context))
+    found["recalled"] = known.text if known else ""
     feedback = context.state.feedback.get((context.instance.iteration, phase.id))
     if feedback is not None:
         reason = feedback or "(no reason was given)"
@@ -53,8 +67,12 @@ def write_manifest(
     parts: Mapping[str, str],
     inputs: Mapping[str, Path],
     prompts: Iterable[Prompt],
+    known: Recalled | None,
 ) -> None:
-    """Leave ``told.json`` beside the node's work: sections, prompts and inputs by their digests."""
+    """Leave ``told.json`` beside the node's work: sections, prompts and inputs by their digests.
+
+    Of what was recalled it says for each lesson why, and what was withheld or did not fit.
+    """
     told = [
         {"name": name, "sha256": hashlib.sha256(text.encode()).hexdigest(), "size": _size(text)}
         for name, text in parts.items()
@@ -74,6 +92,7 @@ def write_manifest(
         "sections": told,
         "prompts": [{"path": path, "sha256": by_path[path]} for path in sorted(by_path)],
         "inputs": given,
+        "recalled": known.to_json() if known else None,
     }
     head = {"schema": MANIFEST_SCHEMA, "node": context.instance.key}
     write_json(context.directory / MANIFEST_FILE, {**head, **manifest})
@@ -89,7 +108,20 @@ def _document(context: Context) -> str:
     return f"{context.project.plan.document}\n\n{work}"
 
 
-def _proposes(context: Context) -> bool:
-    """Whether this phase leaves the list that opens the branches."""
-    lists = {p.fan_out.artifact for p in context.project.plan.phases if p.fan_out}
-    return any(output.name in lists for output in context.phase.outputs)
+def _directions(context: Context) -> list[dict[str, Any]]:
+    """Where the turn before has said to go next, for a phase that proposes; best first."""
+    before = context.instance.iteration - 1
+    if not before or not proposes(context.project.plan, context.phase):
+        return []
+    named = (o.name for p in context.project.plan.phases for o in p.outputs if o.schema == SCHEMA)
+    paths = (context.artifacts.named(name, before) for name in named)
+    return [direction for path in paths if path for direction in read_json(path)]
+
+
+def _titles(directions: list[dict[str, Any]]) -> list[str]:
+    return [str(direction["title"]) for direction in directions]
+
+
+def _directions_text(directions: list[dict[str, Any]]) -> str:
+    lines = [f"{at}. {item['title']}: {item['why']}" for at, item in enumerate(directions, 1)]
+    return "\n".join(["## Directions named by the turn before", "", *lines]) if lines else ""

@@ -13,6 +13,7 @@ import os
 import shutil
 import sqlite3
 import time
+import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,15 +33,14 @@ if TYPE_CHECKING:
     from eop.knowledge.facts import Facts
     from eop.knowledge.pages import Claim
 
-_VERSION = 1
 _FRESH_NS = 2_000_000_000
 _SCHEMA = """
 CREATE TABLE files (path TEXT PRIMARY KEY, sha256 TEXT, stamp TEXT, seen INTEGER);
 CREATE TABLE docs (
-    doc INTEGER PRIMARY KEY, id TEXT, kind TEXT, path TEXT, line INTEGER, judged TEXT, sign TEXT,
+    doc INTEGER PRIMARY KEY, name TEXT, kind TEXT, path TEXT, line INTEGER, judged TEXT, sign TEXT,
     negative INTEGER, seen TEXT, facts TEXT
 );
-CREATE INDEX docs_id ON docs (kind, id);
+CREATE INDEX docs_name ON docs (name);
 CREATE INDEX docs_path ON docs (path);
 CREATE INDEX docs_judged ON docs (judged, sign);
 CREATE TABLE links (path TEXT, source TEXT, relation TEXT, target TEXT);
@@ -51,6 +51,8 @@ CREATE TABLE problems (path TEXT, line INTEGER, message TEXT);
 CREATE VIRTUAL TABLE words USING fts5 (title, text, tokenize = 'porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 """
+# An index that was laid out otherwise is made anew.
+_VERSION = zlib.crc32(_SCHEMA.encode()) & 0x7FFFFFFF
 
 
 class Found(NamedTuple):
@@ -77,7 +79,7 @@ def open_index(root: Path, *, certain: bool = False) -> sqlite3.Connection:
     if certain or not _current(target, root):
         with exclusive(target.with_name(".knowledge.lock"), wait=True):
             _update(target, root, certain)
-    return sqlite3.connect(f"{target.as_uri()}?mode=ro&immutable=1", uri=True)
+    return _reader(target)
 
 
 def judged_key(interventions: Iterable[str], metric: str) -> str:
@@ -86,12 +88,25 @@ def judged_key(interventions: Iterable[str], metric: str) -> str:
 
 
 def _current(target: Path, root: Path) -> bool:
+    if not _usable(target):
+        return False
+    with closing(_reader(target)) as index:
+        return not any(_differing(index, list(_files(root))))
+
+
+def _usable(target: Path) -> bool:
+    """Whether there is an index, and it is one of this layout."""
     if not target.is_file():
         return False
-    with closing(sqlite3.connect(f"{target.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
-        if index.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            return False
-        return not any(_differing(index, list(_files(root))))
+    try:
+        with closing(_reader(target)) as index:
+            return bool(index.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _reader(target: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{target.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 def _differing(index: sqlite3.Connection, found: list[Found]) -> tuple[list[Found], list[str]]:
@@ -147,13 +162,6 @@ def _writer(path: Path) -> sqlite3.Connection:
     return index
 
 
-def _usable(target: Path) -> bool:
-    if not target.is_file():
-        return False
-    with closing(sqlite3.connect(f"{target.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
-        return bool(index.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
-
-
 def _make(index: sqlite3.Connection) -> None:
     try:
         index.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
@@ -174,7 +182,10 @@ def _bring_up(index: sqlite3.Connection, root: Path, certain: bool) -> None:
     known = dict(index.execute("SELECT path, sha256 FROM files"))
     for path in gone:
         _remove(index, path)
-    for file in found if certain else changed:
+    # In the order of their times, so that a higher number is a later note.
+    for file in sorted(
+        found if certain else changed, key=lambda file: (file.changed_ns, file.path)
+    ):
         content = (root / file.path).read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         if known.get(file.path) != digest:
@@ -210,9 +221,9 @@ def _add(index: sqlite3.Connection, root: Path, path: str, content: bytes) -> No
 
 def _add_note(index: sqlite3.Connection, path: str, facts: Facts, body: str) -> None:
     judged = judged_key(facts.interventions, facts.effect.metric)
-    row = (facts.id, "note", path, 1, judged, facts.sign, facts.negative)
+    row = (f"note:{facts.id}", "note", path, 1, judged, facts.sign, facts.negative)
     changed = [f"{key} {after}" for key, (_, after) in facts.change.settings.items()]
-    text = "\n".join([*facts.entities, *changed, *facts.change.paths, body])
+    text = "\n".join([*facts.entities, *changed, *facts.change.paths, facts.lesson or "", body])
     _insert(index, row, facts.seen, facts.to_json(), facts.title, text)
     links = [("about", name) for name in facts.entities]
     links += [("changes", f"setting:{key}") for key in facts.change.settings]
@@ -225,7 +236,7 @@ def _add_note(index: sqlite3.Connection, path: str, facts: Facts, body: str) -> 
 
 def _add_claim(index: sqlite3.Connection, claim: Claim) -> None:
     judged = judged_key(claim.interventions, claim.metric)
-    row = (claim.id, "claim", claim.path, claim.line, judged, claim.sign, False)
+    row = (f"claim:{claim.id}", "claim", claim.path, claim.line, judged, claim.sign, False)
     _insert(index, row, claim.when, claim.to_json(), claim.says, "\n".join(claim.about))
     links = [("about", name) for name in claim.about]
     links += [("cites", f"note:{name}") for name in claim.notes]
@@ -244,7 +255,7 @@ def _insert(
     text: str,
 ) -> None:
     done = index.execute(
-        "INSERT INTO docs (id, kind, path, line, judged, sign, negative, seen, facts) "
+        "INSERT INTO docs (name, kind, path, line, judged, sign, negative, seen, facts) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*row, _json(seen), _json(facts)),
     )

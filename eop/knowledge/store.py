@@ -51,20 +51,38 @@ class Store:
     def notes(self, names: Iterable[str] | None = None) -> Iterator[Facts]:
         """Notes by id, all of them without ``names``; those that are not there are left out."""
         if names is None:
-            rows = self.index.execute("SELECT facts FROM docs WHERE kind = 'note' ORDER BY id")
+            rows = self.index.execute("SELECT facts FROM docs WHERE kind = 'note' ORDER BY name")
             yield from (Facts.from_json(orjson.loads(row[0])) for row in rows)
             return
         for name in names:
-            query = "SELECT facts FROM docs WHERE kind = 'note' AND id = ?"
-            for row in self.index.execute(query, (name,)):
+            query = "SELECT facts FROM docs WHERE name = ?"
+            for row in self.index.execute(query, (f"note:{name}",)):
                 yield Facts.from_json(orjson.loads(row[0]))
+
+    def count(self) -> int:
+        """How many notes and claims there are."""
+        return int(self.index.execute("SELECT COUNT(*) FROM docs").fetchone()[0])
+
+    def names(self, documents: Iterable[int]) -> dict[int, str]:
+        """Kind and id of documents of the index, by their numbers there."""
+        chosen = ", ".join(str(int(document)) for document in documents)
+        rows = self.index.execute(f"SELECT doc, name FROM docs WHERE doc IN ({chosen})")
+        return dict(rows.fetchall())
+
+    def citing(self, note: str) -> list[str]:
+        """The claims that cite a note, by their names in the index, sorted."""
+        rows = self.index.execute(
+            "SELECT DISTINCT source FROM links WHERE target = ? AND relation = 'cites' ORDER BY 1",
+            (f"note:{note}",),
+        )
+        return [row[0] for row in rows]
 
     def claims(self, name: str | None = None) -> list[Claim]:
         """All claims, or those of this id, by page and line."""
-        which = "" if name is None else "AND id = ?"
+        which = "" if name is None else "AND name = ?"
         rows = self.index.execute(
             f"SELECT facts, path, line FROM docs WHERE kind = 'claim' {which} ORDER BY path, line",
-            () if name is None else (name,),
+            () if name is None else (f"claim:{name}",),
         )
         return [Claim.from_json(orjson.loads(facts), path, line) for facts, path, line in rows]
 
@@ -79,15 +97,12 @@ class Store:
         Of notes with the same conditions the first by id speaks for all.
         """
         rows = self.index.execute(
-            "SELECT seen, kind, MIN(id) FROM docs WHERE judged = ? AND sign = ? "
-            "AND NOT (kind = 'note' AND EXISTS (SELECT 1 FROM links WHERE relation = 'supersedes' "
-            "AND target = 'note:' || docs.id)) GROUP BY seen, kind ORDER BY kind, 3",
+            "SELECT seen, MIN(name) FROM docs WHERE judged = ? AND sign = ? AND NOT EXISTS "
+            "(SELECT 1 FROM links WHERE target = docs.name AND relation = 'supersedes') "
+            "GROUP BY seen, kind ORDER BY 2",
             (judged, sign),
         )
-        return [
-            Statement(judged, sign, orjson.loads(seen), f"{kind}:{name}")
-            for seen, kind, name in rows
-        ]
+        return [Statement(judged, sign, orjson.loads(seen), name) for seen, name in rows]
 
     def disputed(self) -> list[str]:
         """What is judged both better and worse by somebody, whatever the conditions."""

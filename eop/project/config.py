@@ -31,7 +31,8 @@ class Config:
     ``signers`` names the file of those whose signed answers open gates, ``None`` takes any answer.
 
     ``threads`` counts CPU threads of one training; ``tolerance`` is absolute, in metric units.
-    ``agents`` are the settings of the real products, by product.
+    ``agents`` are the settings of the real products, by product. ``memory`` is what an agent may
+    be told of earlier results, tokens; 0 tells it nothing.
     """
 
     protocol: str
@@ -48,6 +49,7 @@ class Config:
     agents: dict[str, Any] = field(default_factory=dict)
     signers: str | None = None
     variables: dict[str, Value] = field(default_factory=dict)
+    memory: int = 1500
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -111,6 +113,7 @@ def resolve(root: Path, raw: Mapping[str, Any], plan: Plan) -> Config:
         agents={name: given for name, given in raw["agents"].items() if name != "scripted"},
         signers=raw.get("gates", {}).get("signers"),
         variables=resolve_variables(plan.variables, raw.get("variables") or {}, CONFIG_FILE),
+        memory=raw.get("memory", Config.memory),
     )
 
 

@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-for area in ("leaderboard", "runtime", "functions"):
+for area in ("leaderboard", "runtime", "functions", "knowledge"):
     sys.path.insert(0, str(Path(__file__).parents[1] / area))

@@ -5,11 +5,11 @@ import yaml
 from entry_samples import FILES, candidate, evidence, failed, project
 
 from eop.core.canonical import file_digest
-from eop.knowledge import note_path, tried, tried_text
+from eop.knowledge import note_path
 from eop.knowledge import write_note as note_of
 from eop.knowledge.change import changed_paths, changed_settings
 from eop.knowledge.effect import sign
-from eop.leaderboard import Decision, Proposal, write_entry
+from eop.leaderboard import Proposal, write_entry
 
 
 def write_note(root, entry, analysis):
@@ -83,32 +83,6 @@ def test_the_same_note_is_left_alone(tmp_path):
     before = path.stat().st_mtime_ns
     write_note(tmp_path, candidate(), "because")
     assert path.stat().st_mtime_ns == before
-
-
-def test_what_was_tried_lists_candidates_with_their_ends(tmp_path):
-    root = project(tmp_path)
-    assert tried_text(root) == ""
-    write_entry(root, failed("demo-it01-p02"), {})
-    write_entry(root, candidate("demo-it01-p01"), FILES)
-    write_entry(root, candidate("demo-base", kind="base", decision=None), FILES)
-    worse = Decision(False, -0.004, (-0.006, -0.002), "worse")
-    long = Proposal("p03", "word " * 60 + "\n# end", "x")
-    write_entry(root, candidate("demo-it02-p03", proposal=long, decision=worse), FILES)
-    items = tried(root)
-    assert [(item.entry, item.outcome, item.delta) for item in items] == [
-        ("demo-it01-p01", "completed", 0.02),
-        ("demo-it01-p02", "failed", None),
-        ("demo-it02-p03", "completed", -0.004),
-    ]
-    lines = tried_text(root).splitlines()
-    assert lines[:4] == [
-        "## What was tried before",
-        "",
-        "- Genre features (demo-it01-p01): completed, +0.0200 NDCG@10, promoted",
-        "- Longer history (demo-it01-p02): failed, not measured",
-    ]
-    assert len(lines) == 5
-    assert lines[4].endswith("… (demo-it02-p03): completed, -0.0040 NDCG@10")
 
 
 BASE = "demo-base"
