@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from eop.driver.agent import actions_so_far
+from eop.driver.agent import costs_so_far
 from eop.driver.loop import position_of
 from eop.report import Follower, live_text, status_text
 
@@ -33,7 +33,7 @@ def watch_run(project: Project) -> None:
 def _picture(project: Project) -> None:
     with Live(auto_refresh=False, transient=True) as live:
         while not position_of(project).ended:
-            text = live_text(project, actions_so_far(project))
+            text = live_text(project, costs_so_far(project))
             live.update(Text.from_ansi(text), refresh=True)
             time.sleep(_EVERY_S)
     click.echo(status_text(project, position_of(project)), nl=False)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from eop.agents.jail import Jail
     from eop.functions.context import Context
     from eop.project.project import Project
-    from eop.runtime.node import NodeResult
+    from eop.runtime.node import NodeResult, Usage
 
 
 def run_agents(context: Context) -> NodeResult:
@@ -145,13 +145,13 @@ def _schemas(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def actions_so_far(project: Project) -> dict[str, int | None]:
-    """Actions of each open agent node as far as its agents' streams show them, by key."""
+def costs_so_far(project: Project) -> dict[str, Usage]:
+    """What each open agent node has cost, as far as streams and ledgers show it, by key."""
     ready = products(project)
-    seen: dict[str, int | None] = {}
+    seen: dict[str, Usage] = {}
     for key in Trace(project.trace_dir, project.plan).state().active:
         at = Instance.parse(key)
         usage = spent_so_far(project.run_dir / at.directory / "work", ready)
         if usage is not None:
-            seen[key] = usage.actions
+            seen[key] = usage
     return seen

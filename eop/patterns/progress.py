@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def spent_so_far(work: Path, products: Mapping[str, Product]) -> Usage | None:
     """The sum over the nodes in a phase's folder ``work``; ``None`` when none has begun.
 
-    ``products`` by name. What is at work is counted by its stream, so the sum is a lower bound.
+    ``products`` by name. What is at work is counted by its gateway's ledger, where a call under way
+    has its worst cost, and by its stream, which tells a lower bound.
     """
     spent: list[Usage] = []
     for folder in sorted(work.glob("[0-9][0-9]-*")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eop.report.view import AtWork, RunView
+
+_CENT = Decimal("0.01")
 
 
 def print_live(
@@ -40,7 +43,7 @@ def _at_work(working: Sequence[AtWork], now: datetime) -> Table:
     table.add_column("at work", no_wrap=True)
     table.add_column("attempt", justify="right", no_wrap=True)
     table.add_column("for", justify="right", no_wrap=True)
-    table.add_column("agent actions", overflow="fold", ratio=1)
+    table.add_column("agent actions and cost", overflow="fold", ratio=1)
     for node in working:
         # Clocks of hosts differ: a node may seem to have begun in the future.
         elapsed = max(0.0, (now - datetime.fromisoformat(node.since)).total_seconds())
@@ -51,6 +54,13 @@ def _at_work(working: Sequence[AtWork], now: datetime) -> Table:
 def _spent(node: AtWork) -> str:
     if node.reserved is None:
         return ""
-    if node.actions is None:
+    spent = node.spent
+    if spent is None or spent.actions is None:
         return f"none seen yet, {node.reserved} reserved"
-    return f"{node.actions} so far, {node.reserved} reserved"
+    parts = [f"{spent.actions} so far, {node.reserved} reserved"]
+    if spent.tokens:
+        parts.append(f"{spent.tokens:,} tokens")
+    if spent.micro_usd:
+        # Rounded up: what is spent is never shown as less.
+        parts.append(f"{Decimal(spent.micro_usd).scaleb(-6).quantize(_CENT, ROUND_CEILING)} USD")
+    return "; ".join(parts)

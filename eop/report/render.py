@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from eop.report.view import RunView
     from eop.runtime.advance import Position
+    from eop.runtime.node import Usage
 
 
 def leaderboard_json(root: Path) -> dict[str, Any]:
@@ -60,8 +61,8 @@ def status_text(project: Project, position: Position) -> str:
     return _text(lambda console: print_status(console, shown, problems))
 
 
-def live_text(project: Project, seen: Mapping[str, int | None]) -> str:
-    """The run as it is watched; ``seen`` has the actions so far of nodes at work, by key."""
+def live_text(project: Project, seen: Mapping[str, Usage]) -> str:
+    """The run as it is watched; ``seen`` has the cost so far of nodes at work, by key."""
     trace = Trace(project.trace_dir, project.plan)
     shown = _view(project)
     working = at_work(project.plan, trace.state(), trace.events(), seen)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eop.protocol.model import Phase, Plan
     from eop.report.spending import Spend
     from eop.runtime.events import Event
+    from eop.runtime.node import Usage
     from eop.runtime.state import GateState, NodeState, State
 
 WAITING = "waiting"
@@ -44,7 +45,7 @@ class NodeView:
 
 @dataclass(frozen=True)
 class AtWork:
-    """A node that is open. ``actions`` are those seen so far, ``None`` when nothing shows them.
+    """A node that is open. ``spent`` is what is seen of its cost so far, ``None`` without a sign.
 
     ``reserved`` are the actions set aside for it, ``None`` for a function, which calls no agent.
     """
@@ -52,7 +53,7 @@ class AtWork:
     key: str
     attempt: int
     since: str
-    actions: int | None
+    spent: Usage | None
     reserved: int | None
 
 
@@ -153,16 +154,16 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
 
 
 def at_work(
-    plan: Plan, state: State, events: Sequence[Event], seen: Mapping[str, int | None]
+    plan: Plan, state: State, events: Sequence[Event], seen: Mapping[str, Usage]
 ) -> tuple[AtWork, ...]:
-    """The open nodes; ``seen`` has the actions so far of those that show any, by key."""
+    """The open nodes; ``seen`` has the cost so far of those that show any, by key."""
     since = {e.data["node"]: e.time for e in events if e.type == "node_entered"}
     return tuple(
         AtWork(
             key=key,
             attempt=state.nodes[key].attempt,
             since=since[key],
-            actions=seen.get(key),
+            spent=seen.get(key),
             reserved=None
             if plan.phase(Instance.parse(key).step).function
             else state.nodes[key].reserve.actions,
