@@ -84,8 +84,13 @@ class Plan:
         return digest(_placeless(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON data; ``from_json`` is its inverse."""
+        """Plain JSON data; ``from_json`` is its inverse.
+
+        Roles are listed in pairs: a chain works in their order, which a JSON object does not keep.
+        """
         data: dict[str, Any] = _plain(asdict(self))
+        for phase in data["phases"]:
+            phase["nodes"] = [list(node) for node in phase["nodes"].items()]
         return data
 
     @classmethod
@@ -276,6 +281,8 @@ def _build(cls: Any, data: dict[str, Any]) -> Any:
             value = {key: _build(nested, entry) for key, entry in value.items()}
         elif item.name in _NESTED_TUPLES:
             value = tuple(_build(_NESTED_TUPLES[item.name], entry) for entry in value)
+        elif item.name == "nodes":
+            value = dict(value)
         elif isinstance(value, list):
             value = tuple(value)
         values[item.name] = value

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from eop.agents.products import REAL
 from eop.agents.products.scripted import SCRIPTED
+from eop.core.files import dumps
 from eop.core.schema import problems
 from eop.protocol.compiler import check, load
 from eop.protocol.coverage import coverage
@@ -307,3 +308,19 @@ def test_artifact_schemas(schema: str, value: object, accepted: bool) -> None:
     path = REPOSITORY / "config" / "schemas" / f"{schema}.schema.yaml"
     found = problems(value, YAML(typ="safe", pure=True).load(path.read_text()))
     assert (not found) == accepted, found
+
+
+def test_a_chain_keeps_its_order_wherever_its_plan_is_written(project: Path) -> None:
+    """Keys of JSON are sorted on disk; and another order is another procedure."""
+    path = project / "chain.eop.md"
+    digests = set()
+    for roles in (("writer", "critic"), ("critic", "writer")):
+        nodes = f"{{{roles[0]}: scripted, {roles[1]}: scripted}}"
+        assert SOUND.count("{reader: scripted, writer: scripted}") == 1
+        path.write_text(SOUND.replace("{reader: scripted, writer: scripted}", nodes))
+        plan = load(path, root=project)
+        again = Plan.from_json(json.loads(dumps(plan.to_json())))
+        assert tuple(again.phase("look").nodes) == tuple(plan.phase("look").nodes) == roles
+        assert again.digest == plan.digest
+        digests.add(plan.digest)
+    assert len(digests) == 2
