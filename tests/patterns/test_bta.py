@@ -53,6 +53,12 @@ def read(result: NodeResult, name: str) -> Any:
     return json.loads(result.artifacts[name].read_text())
 
 
+def limits(folder: Path, role: str) -> list[int]:
+    """How many actions each node of a role was allowed."""
+    paths = sorted((folder / "node/work").glob(f"*-{role}/a01/request.json"))
+    return [json.loads(path.read_text())["limits"]["actions"] for path in paths]
+
+
 @pytest.mark.parametrize("slow", ["loss", "data"])
 def test_the_order_is_that_of_the_parts_whoever_ends_first(tmp_path: Path, slow: str) -> None:
     steps = [worker(name, *([{"hang": 0.7}] if name == slow else [])) for name in PARTS]
@@ -170,20 +176,18 @@ def test_workers_at_once_cannot_overdraw_the_phase(tmp_path: Path) -> None:
     result = run(task(tmp_path, phase, scripted(tmp_path, breakdown(*PARTS), *steps)))
     rows = read(result, "workers")["workers"]
     assert [row["outcome"] for row in rows] == ["budget_exhausted", "completed", "completed"]
-    limits = [
-        json.loads(path.read_text())["limits"]["actions"]
-        for path in sorted((tmp_path / "node/work").glob("*-worker/a01/request.json"))
-    ]
-    assert limits == [3, 3, 3]
+    assert limits(tmp_path, "worker") == [3, 3, 3]
 
 
 def test_an_aggregate_finds_its_share(tmp_path: Path) -> None:
     """A fourth of what the breakdown left is each worker's, and a fourth is kept for it."""
     aggregate = {"when": {"role": "aggregate"}, "do": [{"write": {"output": "ideas", "json": []}}]}
     steps = [breakdown(*PARTS), *(worker(name, {"hang": 0.01}) for name in PARTS), aggregate]
-    phase = bta_phase(aggregate=True, budget=Budget(actions=9))
+    phase = bta_phase(aggregate=True, budget=Budget(actions=10))
     result = run(task(tmp_path, phase, scripted(tmp_path, *steps)))
     assert (result.outcome, result.usage.actions) == (Outcome.COMPLETED, 8)
+    assert limits(tmp_path, "worker") == [2, 2, 2]
+    assert limits(tmp_path, "aggregate") == [3]
 
 
 def test_no_more_at_once_than_the_protocol_allows() -> None:
