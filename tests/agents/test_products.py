@@ -181,6 +181,23 @@ def test_a_program_that_needs_a_home_tells_its_version(tmp_path: Path) -> None:
     assert REAL["opencode"](Settings(str(path), "m")).probe().version == "1.2.3"
 
 
+def test_openhands_is_started_by_the_python_of_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the link leads to knows nothing of the environment in which the SDK is."""
+    base = tmp_path / "base"
+    base.write_text("#!/bin/sh\ncase $0 in */env/bin/python) echo 1.58.2 ;; esac\n")
+    base.chmod(0o700)
+    (tmp_path / "env/bin").mkdir(parents=True)
+    (tmp_path / "env/bin/python").symlink_to(base)
+    monkeypatch.chdir(tmp_path)
+    product = REAL["openhands"](Settings("env/bin/python", "m", version="1.58.2"))
+    assert product.probe().version == "1.58.2"
+    made = product.command(request(tmp_path))
+    assert made.argv[0] == str(tmp_path / "env/bin/python")
+    assert {base, tmp_path / "env"} <= set(made.read)
+
+
 @pytest.mark.parametrize(
     ("name", "capabilities", "mode"),
     [

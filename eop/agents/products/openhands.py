@@ -108,8 +108,9 @@ class OpenHands(RealProduct):
             "TERM": "dumb", "TMUX_TMPDIR": str(space.tmp),
         }  # fmt: skip
         python = self.settings.program(NAME)
-        argv = (self.settings.binary, "-I", str(PROGRAM), json.dumps(spec))
-        environment = Path(self.settings.binary).absolute().parent.parent
+        started = self.settings.started(NAME)
+        argv = (str(started), "-I", str(PROGRAM), json.dumps(spec))
+        environment = started.parent.parent
         return Command(
             argv,
             env,

@@ -86,7 +86,10 @@ def converse(spec: dict[str, Any], key: str, report: Report) -> Any:
         model=spec["model"], base_url=spec["base_url"], api_key=key, usage_id="agent",
         num_retries=2, retry_min_wait=1, retry_max_wait=8, **effort,
     )  # fmt: skip
-    agent = Agent(llm=llm, tools=[Tool(name=known[name].name) for name in spec["tools"]])
+    # A plain terminal: a server of tmux outlives it, and wants a short path to its socket.
+    settings = {"terminal": {"terminal_type": "subprocess"}}
+    tools = [Tool(name=known[name].name, params=settings.get(name, {})) for name in spec["tools"]]
+    agent = Agent(llm=llm, tools=tools)
     return LocalConversation(
         agent=agent,
         workspace=spec["workspace"],

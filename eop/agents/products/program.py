@@ -60,6 +60,10 @@ class Settings:
 
     def program(self, product: str) -> Path:
         """The program's file, links resolved; ``EopError`` when it is not there."""
+        return self.started(product).resolve()
+
+    def started(self, product: str) -> Path:
+        """The program by the name that it must be started by: a Python knows its environment so."""
         found = shutil.which(self.binary)
         if found is None:
             raise EopError(
@@ -68,12 +72,13 @@ class Settings:
                 hint=f"install it, or correct agents.{product}.binary in config/config.yaml",
                 exit_code=ExitCode.ENVIRONMENT,
             )
-        return Path(found).resolve()
+        return Path(found).parent.resolve() / Path(found).name
 
     def facts(self, product: str, *version_argv: str) -> ProductFacts:
         """Version and digest of the program; another version than the pinned one is refused."""
         path = self.program(product)
-        version = _version(path, version_argv or ("--version",), path.stat().st_mtime_ns)
+        argv = (str(self.started(product)), *(version_argv or ("--version",)))
+        version = _version(argv, path.stat().st_mtime_ns)
         if self.version is not None and version != self.version:
             raise EopError(
                 "EOP873",
@@ -143,7 +148,7 @@ def together(request: Request, product: str, needed: str, because: str) -> None:
 
 
 @functools.cache
-def _version(path: Path, argv: tuple[str, ...], changed_ns: int) -> str:
+def _version(argv: tuple[str, ...], changed_ns: int) -> str:
     """The version that the program tells; empty when it tells none."""
     del changed_ns
     # A HOME that is there: opencode makes folders in it before it tells its version.
@@ -151,7 +156,7 @@ def _version(path: Path, argv: tuple[str, ...], changed_ns: int) -> str:
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home}
         try:
             done = subprocess.run(
-                [str(path), *argv], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                 text=True, errors="replace", timeout=_PROBE_S, check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
