@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOKEN = "run-token-7c1f09"
 TASK = "Set a to 2 in models/a.py.\n"
 FILES = {"models/a.py": "a = 1\n", "judge.py": "j = 1\n"}
-LIMITS = Limits(wall_s=90, idle_s=45, grace_s=1)
+LIMITS = Limits(wall_s=300, idle_s=120, grace_s=1)
 BEST = choose("require", trusted=False)
 
 

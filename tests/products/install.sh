@@ -22,3 +22,14 @@ if ! cmp --silent "$here/package-lock.json" "$folder/package-lock.json" || [ ! -
     (cd "$folder" && sha256sum --check --quiet) <"$here/programs.sha256"
     touch "$folder/.installed"
 fi
+
+# OpenHands is a Python package for 3.12 or newer.
+python=$(command -v python3.14 || command -v python3.13 || command -v python3.12 || true)
+locked="$here/requirements-openhands.txt"
+if [ -z "$python" ]; then
+    echo "products: openhands is left out: it needs Python 3.12 or newer, and there is none here" >&2
+elif ! cmp --silent "$locked" "$folder/openhands/.installed"; then
+    "$python" -m venv "$folder/openhands"
+    "$folder/openhands/bin/python" -m pip install --quiet --disable-pip-version-check -r "$locked"
+    cp "$locked" "$folder/openhands/.installed"
+fi

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from scripted_model import Call, Say, fit
 
 from eop.agents.products import REAL
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 MODEL = "scripted-model"
 FOLDER = Path(os.environ.get("RANKEVOLVE_PRODUCTS", ROOT / ".products")).resolve()
-_MODULES = FOLDER / "node_modules"
-_CODEX = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl"
+_CODEX = "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Kit:
     """A product as installed.
 
     ``put`` is the call of its tools that gives a file its text, ``run`` that of a command line.
-
     ``api`` is what its base URL has after the server's address. ``answers`` says by which tool it
     answers in a form; without one its last text is the answer.
     """
@@ -49,15 +49,20 @@ class Kit:
     @property
     def binary(self) -> Path:
         """The program's file."""
-        return _MODULES / self.program
+        return FOLDER / self.program
 
     @property
     def package_dirs(self) -> tuple[Path, ...]:
         """What it reads besides its program."""
-        return (_MODULES / self.needs,) if self.needs else ()
+        home = self.binary.parent.parent / "pyvenv.cfg"
+        if home.is_file():
+            return (Path(re.search(r"^home = (.*)$", home.read_text(), re.MULTILINE)[1]).parent,)
+        return (FOLDER / self.needs,) if self.needs else ()
 
     def product(self) -> Product:
-        """The product, pinned; its endpoint comes with each request."""
+        """The product, pinned; its endpoint comes with each request. Skips what is not there."""
+        if not self.binary.exists():
+            pytest.skip(f"{self.name} is not installed ({self.binary}): make products says why")
         return REAL[self.name](
             Settings(str(self.binary), MODEL, self.version, package_dirs=self.package_dirs)
         )
@@ -85,13 +90,17 @@ def _exec(line: str) -> Call:
     return Call("exec_command", {"cmd": line})
 
 
+def _terminal(line: str) -> Call:
+    return Call("terminal", {"command": line, "security_risk": "LOW", "summary": "run it"})
+
+
 def _shell(line: str) -> Call:
     return Call("run_shell_command", {"command": line, "is_background": False})
 
 
 CLAUDE = Kit(
     "claude-code",
-    "@anthropic-ai/claude-code-linux-x64/claude",
+    "node_modules/@anthropic-ai/claude-code-linux-x64/claude",
     "2.1.332",
     "",
     lambda path, text: Call("Write", {"file_path": str(path), "content": text}),
@@ -109,7 +118,7 @@ CODEX = Kit(
 )
 OPENCODE = Kit(
     "opencode",
-    "opencode-linux-x64/bin/opencode",
+    "node_modules/opencode-linux-x64/bin/opencode",
     "1.18.33",
     "/v1",
     lambda path, text: Call("write", {"filePath": str(path), "content": text}),
@@ -117,11 +126,19 @@ OPENCODE = Kit(
 )
 QWEN = Kit(
     "qwen-code",
-    "@qwen-code/qwen-code/cli.js",
+    "node_modules/@qwen-code/qwen-code/cli.js",
     "0.15.10",
     "/v1",
     lambda path, text: _shell(_heredoc(path, text)),
     _shell,
-    needs="@qwen-code/qwen-code",
+    needs="node_modules/@qwen-code/qwen-code",
 )
-KITS = (CLAUDE, CODEX, OPENCODE, QWEN)
+OPENHANDS = Kit(
+    "openhands",
+    "openhands/bin/python",
+    "1.58.2",
+    "/v1",
+    lambda path, text: _terminal(_heredoc(path, text)),
+    lambda line: _terminal(line),
+)
+KITS = (CLAUDE, CODEX, OPENCODE, QWEN, OPENHANDS)

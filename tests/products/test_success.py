@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from attempts_real import TOKEN, attempt, works
-from kits import CLAUDE, CODEX, OPENCODE, QWEN, Kit
+from kits import CLAUDE, CODEX, OPENCODE, OPENHANDS, QWEN, Kit
 
 from eop.agents import landlock
 from eop.agents.contract import Status
@@ -30,7 +30,7 @@ def jailed(level: Level) -> Jail:
     [
         (CLAUDE, Level.BWRAP), (CLAUDE, Level.LANDLOCK),
         (CODEX, Level.BWRAP), (CODEX, Level.LANDLOCK),
-        (OPENCODE, Level.BWRAP), (QWEN, Level.LANDLOCK),
+        (OPENCODE, Level.BWRAP), (QWEN, Level.LANDLOCK), (OPENHANDS, Level.LANDLOCK),
     ],
 )  # fmt: skip
 def test_work_is_done_and_told(kit: Kit, level: Level, tmp_path: Path) -> None:
