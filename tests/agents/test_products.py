@@ -68,7 +68,7 @@ def command(name: str, binary: Path, asked: Request) -> Command:
 
 
 def test_protocols_know_the_same_products() -> None:
-    assert set(PRODUCTS) == {*REAL, "scripted"}
+    assert set(PRODUCTS) == {*REAL, "scripted", "scripted-peer"}
     for name, make in REAL.items():
         product = make(Settings("-", "-"))
         assert (product.name, product.trusted) == (name, False)
