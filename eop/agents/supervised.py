@@ -1,25 +1,28 @@
-"""A product's process from start to end, watched from outside for what its streams do not show."""
+"""Processes of agents and candidates, each from start to end under a supervisor of its own."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eop.agents import events as told
 from eop.agents import status, supervisor
-from eop.agents.contract import Stop, Times, Usage
-from eop.core.errors import EopError
+from eop.agents.contract import Limits, Stop, Times, Usage
+from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json, write_json
+from eop.core.processes import Completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from eop.agents.contract import Product, Request
     from eop.agents.jail import Jail
@@ -84,9 +87,7 @@ def run(
     write_json(folder / "start.json", {**spec, "env": sorted(env), "jail": jail.level()})
     started = time.time()
     watch = _Watch(product, request, space, traffic)
-    stopped, said, failed = _supervise(spec, watch)
-    if failed:
-        raise EopError("EOP866", f"the supervisor of an agent failed: {said.strip()}")
+    stopped = _supervise(spec, watch)
     for name in ("stdout", "stderr"):
         _cut(folder / name, 2 * request.limits.stdout_bytes)
     report = read_json(folder / "exit.json")
@@ -102,8 +103,60 @@ def run(
     )
 
 
-def _supervise(spec: dict[str, Any], watch: _Watch) -> tuple[_Stopped | None, str, bool]:
-    """Why this process had the command stopped, if it did; what went wrong with the supervisor."""
+def bounded(
+    argv: Sequence[str],
+    *,
+    layers: int = 0,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdout: Path,
+    stderr: Path,
+    wall_s: float,
+    most_bytes: int,
+) -> tuple[Completed, Stop | None]:
+    """Run a command that is no agent; it dies with all that it has started, and with its caller.
+
+    ``layers`` are those of its jail, ``most_bytes`` the most that its streams may hold together.
+    Whatever stands in the place of a stream is replaced: a link there would lead this process out.
+    Returns how it ended, and why it was stopped if it was. ``EopError`` when it cannot start.
+    """
+    for stream in (stdout, stderr):
+        stream.parent.mkdir(parents=True, exist_ok=True)
+        _clear(stream)
+    with tempfile.TemporaryDirectory(prefix="eop-") as own:
+        report = Path(own, "exit.json")
+        spec = {
+            "argv": list(argv),
+            "env": dict(env),
+            "layers": layers,
+            "cwd": str(cwd),
+            "stdin": os.devnull,
+            "stdout": str(stdout),
+            "stderr": str(stderr),
+            "report": str(report),
+            "wall_s": wall_s,
+            "idle_s": wall_s,
+            "stdout_bytes": most_bytes,
+            "grace_s": Limits.grace_s,
+        }
+        _supervise(spec, None)
+        ended = read_json(report)
+    if "error" in ended:
+        raise EopError("EOP868", ended["error"], exit_code=ExitCode.ENVIRONMENT)
+    stop = _STOPS.get(ended["stop"])
+    timed_out = stop in (Stop.TIMEOUT, Stop.IDLE)
+    return Completed(ended["rc"], ended["wall_s"], timed_out), stop
+
+
+def _clear(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _supervise(spec: dict[str, Any], watch: _Watch | None) -> _Stopped | None:
+    """Why this process had the command stopped, if it did."""
     # A pipe that only this process holds: when it dies, the supervisor sees the end of it.
     with subprocess.Popen(
         [sys.executable, "-I", "-S", supervisor.__file__],
@@ -115,9 +168,11 @@ def _supervise(spec: dict[str, Any], watch: _Watch) -> tuple[_Stopped | None, st
         assert guard.stdin is not None and guard.stderr is not None
         guard.stdin.write(json.dumps(spec).encode() + b"\n")
         guard.stdin.flush()
-        stopped = _wait(guard, watch)
+        stopped = _wait(guard, watch) if watch else None
         said = guard.stderr.read().decode(errors="replace")
-    return stopped, said, guard.returncode != 0
+    if guard.returncode:
+        raise EopError("EOP866", f"the supervisor of a process failed: {said.strip()}")
+    return stopped
 
 
 def _cut(path: Path, most: int) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 _SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.02
 _SWEEP_S = 10.0
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _DEAD = frozenset("ZXx")
 
 
@@ -45,43 +46,44 @@ def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     started = time.monotonic()
+    streams = [os.open(spec[name], _APPEND, 0o666) for name in ("stdout", "stderr")]
     try:
-        child = _start(spec)
+        child = _start(spec, streams)
     except OSError as error:
         _report(spec, {"error": f"{spec['argv'][0]}: {error.strerror}"})
         return
-    stop = _watch(child, spec, started)
-    if stop is not None:
-        _end(child, spec)
-    swept = _sweep(child)
+    try:
+        stop = _watch(child, spec, streams, started)
+        if stop is not None:
+            _end(child, spec, streams)
+    finally:
+        swept = _sweep(child)
     wall_s = time.monotonic() - started
     survivors = None if spec["layers"] else swept
     _report(spec, {"rc": child.returncode, "stop": stop, "survivors": survivors, "wall_s": wall_s})
 
 
-def _start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
-    with (
-        Path(spec["stdin"]).open("rb") as source,
-        Path(spec["stdout"]).open("ab") as out,
-        Path(spec["stderr"]).open("ab") as err,
-    ):
+def _start(spec: dict[str, Any], streams: list[int]) -> subprocess.Popen[bytes]:
+    with Path(spec["stdin"]).open("rb") as source:
         return subprocess.Popen(
             spec["argv"],
             cwd=spec["cwd"],
             env=spec["env"],
             stdin=source,
-            stdout=out,
-            stderr=err,
+            stdout=streams[0],
+            stderr=streams[1],
             start_new_session=True,
         )
 
 
-def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], started: float) -> str | None:
+def _watch(
+    child: subprocess.Popen[bytes], spec: dict[str, Any], streams: list[int], started: float
+) -> str | None:
     """Wait for the end; the word for the limit that was reached, ``None`` for an end of its own."""
     size, changed = 0, started
     while child.poll() is None:
         now = time.monotonic()
-        grown = _written(spec)
+        grown = _written(streams)
         if grown != size:
             size, changed = grown, now
         if now - started > spec["wall_s"]:
@@ -98,8 +100,9 @@ def _watch(child: subprocess.Popen[bytes], spec: dict[str, Any], started: float)
     return None
 
 
-def _written(spec: dict[str, Any]) -> int:
-    return sum(Path(spec[name]).stat().st_size for name in ("stdout", "stderr"))
+def _written(streams: list[int]) -> int:
+    # Not by their names: the command may be able to give those to something else.
+    return sum(os.fstat(stream).st_size for stream in streams)
 
 
 def _word() -> bytes | None:
@@ -107,7 +110,7 @@ def _word() -> bytes | None:
     return os.read(0, 4096) if select.select([0], [], [], _POLL_S)[0] else None
 
 
-def _end(child: subprocess.Popen[bytes], spec: dict[str, Any]) -> None:
+def _end(child: subprocess.Popen[bytes], spec: dict[str, Any], streams: list[int]) -> None:
     """Interrupt the command itself, then ask all of its group to go, then kill.
 
     An interrupted product may still tell what it has spent; a killed one cannot.
@@ -120,18 +123,18 @@ def _end(child: subprocess.Popen[bytes], spec: dict[str, Any]) -> None:
     ):
         with suppress(ProcessLookupError):
             tell(leader, number)
-        if _gone(child, spec):
+        if _gone(child, spec, streams):
             return
     # The first process may be an outer layer with a group of its own.
     child.kill()
     child.wait()
 
 
-def _gone(child: subprocess.Popen[bytes], spec: dict[str, Any]) -> bool:
+def _gone(child: subprocess.Popen[bytes], spec: dict[str, Any], streams: list[int]) -> bool:
     """Whether it ends in the time of grace; one that floods the disk meanwhile has none."""
     deadline = time.monotonic() + spec["grace_s"]
     while child.poll() is None:
-        if time.monotonic() > deadline or _written(spec) > 2 * spec["stdout_bytes"]:
+        if time.monotonic() > deadline or _written(streams) > 2 * spec["stdout_bytes"]:
             return False
         time.sleep(_POLL_S)
     return True
@@ -162,8 +165,8 @@ def _sweep(child: subprocess.Popen[bytes]) -> int:
         for pid in alive:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        _reap()
         time.sleep(_POLL_S / 4)
+    _reap()
     return len(found)
 
 

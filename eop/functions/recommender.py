@@ -12,8 +12,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from eop.agents.contract import Stop
+from eop.agents.supervised import bounded
 from eop.core.errors import EopError, ExitCode
-from eop.core.processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ _INTERRUPTED = 130
 _TRAIN_FILES = ("train.parquet", "items.parquet")
 _REFIT_FILES = (*_TRAIN_FILES, "validation.parquet")
 CHECKPOINT_FILES = ("checkpoint.json", "model.safetensors", "curve.tsv")
+_MOST_OUTPUT = 64 << 20
 _TAIL_BYTES = 4096
 _TAIL_LINES = 8
 
@@ -178,7 +180,8 @@ class Recommender:
             read=[self.tree, *read],
             write=[self.scratch],
         )
-        done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch)
+        layers = self.jail.layers
+        done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch, layers=layers)
         if self.tree == self.pristine and not (self.own_settings and done.rc == ExitCode.DATA):
             _refuse_our_fault(done, arguments[0], stderr)
         if done.timed_out or done.rc:
@@ -193,7 +196,7 @@ class Recommender:
             raise _verdict(done, stderr)
 
     def _run(
-        self, argv: Sequence[str], *, tree: Path, log: str, spool: Path
+        self, argv: Sequence[str], *, tree: Path, log: str, spool: Path, layers: int = 0
     ) -> tuple[Completed, Path]:
         kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         env = {
@@ -208,15 +211,18 @@ class Recommender:
         }
         self.scratch.mkdir(parents=True, exist_ok=True)
         stderr = self.scratch / f"{log}.stderr"
-        stderr.unlink(missing_ok=True)
-        done = run(
+        done, stop = bounded(
             argv,
+            layers=layers,
             cwd=self.scratch,
             env=env,
             stdout=self.scratch / f"{log}.stdout",
             stderr=stderr,
-            timeout_s=max(0.0, self.started + self.timeout_s - time.monotonic()),
+            wall_s=max(0.0, self.started + self.timeout_s - time.monotonic()),
+            most_bytes=_MOST_OUTPUT,
         )
+        if stop is Stop.OUTPUT_CAP:
+            raise CandidateError(f"stopped: more than {_MOST_OUTPUT} bytes on its streams")
         return done, stderr
 
 

@@ -31,6 +31,20 @@ if "sleep" in plan:
     time.sleep(60)
 if "stderr" in plan:
     sys.stderr.write("first line\n" + "x" * 9000 + "\nlast words\n")
+if "daemon" in plan and os.fork() == 0:
+    os.setsid()
+    Path("daemon.pid").write_text(str(os.getpid()))
+    time.sleep(60)
+if "daemon" in plan:
+    while not (Path("daemon.pid").exists() and Path("daemon.pid").read_text()):
+        time.sleep(0.01)
+if "flood" in plan:
+    Path(f"{command}.stdout").unlink()
+    while True:
+        sys.stdout.write("x" * (1 << 20))
+if "plant" in plan:
+    Path("evaluate-test.stdout").symlink_to(Path.cwd().parent / "secret.txt")
+    Path("evaluate-test.stderr/in/the/way").mkdir(parents=True)
 if "link" in plan:
     Path(f"{command}.stderr").unlink()
     Path(f"{command}.stderr").symlink_to(Path.cwd().parent / "secret.txt")
@@ -53,6 +67,7 @@ for out in outs:
         )
         (out / "checkpoint.json").write_text(json.dumps({"plan": plan}))
     else:
+        print("judged")
         metrics = {"ndcg@10": 0.25, "hr@10": 0.5, "mrr": 0.125}
         facts = {"schema": "hstu.metrics/1", "users": 3, "corpus": 9, "split": "s"}
         facts["metrics"] = metrics

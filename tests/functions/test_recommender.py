@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -144,3 +145,27 @@ def test_a_preflight_without_a_report_to_trust_is_the_candidate_s_fault(
     """It died before, wrote garbage, or said `passed` and then ended with a failure."""
     with pytest.raises(CandidateError):
         recommender(tmp_path).preflight(experiment(tmp_path, *words))
+
+
+def test_what_a_candidate_leaves_running_dies_with_it(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+    made.train(experiment(tmp_path, "daemon"), [1])
+    pid = int((made.scratch / "daemon.pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_candidate_cannot_fill_the_disk_with_talk(tmp_path: Path) -> None:
+    """Even where it takes the name of its stream away."""
+    made = recommender(tmp_path)
+    with pytest.raises(CandidateError, match="more than 67108864 bytes"):
+        made.train(experiment(tmp_path, "flood"), [1])
+
+
+def test_a_stream_is_never_written_through_a_candidates_link(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+    (made.scratch.parent / "secret.txt").write_text("as it was")
+    folders = made.train(experiment(tmp_path, "plant"), [1])
+    made.evaluate(folders, "test")
+    assert (made.scratch.parent / "secret.txt").read_text() == "as it was"
+    assert (made.scratch / "evaluate-test.stdout").read_text() == "judged\n"
