@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from attempts_made import BEST, DONE, STARTED, Fake, attempt
+from attempts_made import BEST, DONE, EACH_JAIL, STARTED, Fake, attempt
 
 from eop.agents.contract import Command, Expected, Limits, Mode, Status
-from eop.agents.jail import Level
+
+if TYPE_CHECKING:
+    from eop.agents.jail import Jail
 
 EDIT = '\nPath("models/a.py").write_text("a = 2\\n")\n'
 SCHEMA = {"type": "object", "required": ["score"], "properties": {"score": {"type": "number"}}}
@@ -186,11 +189,32 @@ def test_a_read_only_node_that_writes_is_a_violation(tmp_path: Path) -> None:
     assert result.violations == ("models/a.py: changed by a read-only node",)
 
 
-def test_a_jail_keeps_a_read_only_workspace_whole(tmp_path: Path) -> None:
-    if BEST.level() is Level.NONE:
-        pytest.skip("this machine has no jail")
-    body = "\ntry:" + EDIT.replace("\n", "\n    ") + "\nexcept OSError: say('message')\n"
-    result = attempt(tmp_path, STARTED + body + DONE, mode=Mode.READ_ONLY, jail=BEST)
+@pytest.mark.parametrize("jail", EACH_JAIL)
+@pytest.mark.parametrize("mode", Mode)
+def test_a_role_can_write_what_is_its_own_alone(tmp_path: Path, mode: Mode, jail: Jail) -> None:
+    """An implementer its workspace, a reviewer only what is asked of it; neither the inputs."""
+    source = tmp_path / "report.json"
+    source.write_text("{}")
+    body = """
+for name in ("models/a.py", "new.py", "../outputs/o", "../home/h", "../tmp/t", "../inputs/x",
+             "../request.json", "../prompt.md", "../stdout", "../attempt.json"):
+    try:
+        Path(name).write_text("x")
+        say("message", text=name)
+    except OSError:
+        pass
+"""
+    result = attempt(
+        tmp_path, STARTED + body + DONE, mode=mode, jail=jail, inputs={"check": source},
+        editable=("**",),
+    )  # fmt: skip
+    lines = (tmp_path / "attempt/stdout").read_text().splitlines()
+    written = {told["text"] for told in map(json.loads, lines) if told["type"] == "message"}
+    # Below /tmp a new file by these names is one of the jail's own /tmp.
+    written -= {"../stdout", "../attempt.json"}
+    assert not (tmp_path / "attempt/attempt.json").exists()
+    own = {"../outputs/o", "../home/h", "../tmp/t"}
+    assert written == own | ({"models/a.py", "new.py"} if mode is Mode.WRITE else set())
     assert (result.status, result.violations) == (Status.OK, ())
 
 
