@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test products test-products lint bench event-schema block-schema error-pages clean-demo
+.PHONY: setup demo data test products test-products lint mutants bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 	@$(BIN)/python -m eop.agents.jail
@@ -42,6 +42,13 @@ products:
 # Claude Code, Codex and others as they are, against a model that plays a script: minutes, no key
 test-products: setup
 	@tests/products/run.sh $(BIN)/python
+
+# Hours: changes the checks and the state machine, and lists what no test noticed (docs/testing.md).
+# make mutants ARGS="eop.runtime.joins*"
+mutants: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[mutation]'
+	$(BIN)/mutmut run $(ARGS)
+	$(BIN)/mutmut results
 
 # make bench ARGS="--peer rectools"
 bench: setup
