@@ -27,13 +27,15 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 _PROC = ("self", "cpuinfo", "meminfo", "stat", "sys", "filesystems", "version")
 _FIRST_WITH_TCP = 4
 _ACCELERATORS = ("nvidia*", "dri", "kfd")
-# A root who may not set file capabilities can make no user namespace of his own, which Codex's
-# sandbox needs; and no other user id will do: this one alone is sure to have a name.
 _BWRAP = (
     "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-    "--unshare-uts", "--unshare-net", "--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP",
+    "--unshare-uts", "--unshare-net", "--cap-drop", "ALL",
     "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 )  # fmt: skip
+# A root who may not set file capabilities can make no user namespace of his own, which Codex's
+# sandbox needs; and no other user id will do: his alone is sure to have a name. Anybody else needs
+# no capability, and bubblewrap inside the jail would not start with one.
+_OF_ROOT = ("--cap-add", "CAP_SETFCAP")
 _PRIVATE_IN = Path("/etc")
 
 
@@ -246,7 +248,7 @@ def _below(path: Path, roots: Iterable[Path]) -> Path | None:
 def _bwrap(
     argv: Sequence[str], read: list[Path], write: list[Path], hidden: list[Path]
 ) -> list[str]:
-    options = [*_BWRAP]
+    options = [*_BWRAP, *(_OF_ROOT if os.geteuid() == 0 else ())]
     for path in _devices():
         options += ["--dev-bind", str(path), str(path)]
     for flag, paths in (("--ro-bind", read), ("--bind", write)):
