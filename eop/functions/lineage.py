@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json
 from eop.functions.artifacts import Artifacts
-from eop.functions.branches import candidate_branches
+from eop.functions.branches import branch_end, candidate_branches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,18 +50,41 @@ def entry_id(project: Project, iteration: int, branch: Branch) -> str:
 
 
 def start(project: Project, state: State, iteration: int) -> Lineage:
-    """The champion at the start of ``iteration``: what the decisions before it came to."""
+    """The champion at the start of ``iteration``: what the decisions before it came to.
+
+    Raises ``EopError`` (EOP723) when the last decision names an entry that was never judged, or
+    that is none of this run's: nothing is built on such a patch.
+    """
     artifacts = Artifacts(project, state)
+    named: str | None = None
     for earlier in range(iteration - 1, 0, -1):
         decision = artifacts.of_function("promote", earlier)
-        champion = read_json(decision)["champion"] if decision else None
+        if decision is None:
+            continue
+        champion = read_json(decision)["champion"]
+        if named not in (None, champion):
+            break
+        named = champion
         for branch in candidate_branches(project.plan, state, earlier):
             if entry_id(project, earlier, branch) == champion:
+                if branch_end(project, state, earlier, branch).metrics is None:
+                    raise _no_champion(champion, "was never judged")
                 return _of_branch(project, artifacts, earlier, branch)
+    if named not in (None, base_id(project)):
+        raise _no_champion(named, "is no candidate of this run")
     baseline = artifacts.of_function("baseline", 1)
     measured = read_json(baseline) if baseline else {"metrics": None}
     sealed = measured.get("refit", measured["metrics"])
     return Lineage(base_id(project), None, project.base_experiment, measured["metrics"], sealed)
+
+
+def _no_champion(entry: str | None, why: str) -> EopError:
+    return EopError(
+        "EOP723",
+        f"a decision makes a champion of '{entry}', which {why}",
+        hint="`eop verify` says what has changed; nothing is built on it",
+        exit_code=ExitCode.STATE,
+    )
 
 
 def _of_branch(project: Project, artifacts: Artifacts, iteration: int, branch: Branch) -> Lineage:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from eop.core.files import read_json, write_json
 from eop.functions.branches import branch_end, candidate_branches
-from eop.functions.lineage import entry_id, start
+from eop.functions.lineage import base_id, entry_id, start
 from eop.functions.measure import measured_file
-from eop.leaderboard.promotion import Candidate, Champion, decide
-from eop.stats import read_ranks
+from eop.leaderboard.promotion import Candidate, Champion, Rule, decide
+from eop.stats import NoiseBand, read_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from eop.functions.context import Context
     from eop.runtime.node import Branch
     from eop.stats import Ranks
+
+_BAND = tuple(field.name for field in fields(NoiseBand))
 
 
 def promote(context: Context) -> Path:
@@ -28,8 +31,18 @@ def promote(context: Context) -> Path:
     champion = Champion(parent.entry, ranks_by_seed(context.root, parent.metrics["seeds"]))
     branches = candidate_branches(context.project.plan, context.state, iteration)
     candidates = [_candidate(context, branch) for branch in branches]
+    base = read_json(context.produced("baseline"))
+    controls = [ranks_by_seed(context.root, base["metrics"]["seeds"])]
+    decision = decide(
+        champion,
+        candidates,
+        NoiseBand(**{name: base["noise"][name] for name in _BAND}),
+        rule=Rule(**context.phase.arguments),
+        # The base's seeds say how much training varies, also when the champion is another.
+        controls=controls if champion.entry != base_id(context.project) else (),
+    )
     report = context.work / "decision.json"
-    write_json(report, decide(champion, candidates))
+    write_json(report, decision)
     return report
 
 

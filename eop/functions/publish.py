@@ -97,10 +97,15 @@ def _scores(result: Result, seeds: list[dict[str, Any]]) -> Scores:
 def _decision(verdict: dict[str, Any] | None) -> Decision | None:
     if verdict is None:
         return None
-    low_high = verdict["interval"]
-    interval = (low_high[0], low_high[1]) if low_high else None
-    seeds = tuple(verdict["seeds"]) if verdict.get("seeds") is not None else None
-    return Decision(verdict["promoted"], verdict["delta"], interval, verdict["reason"], seeds)
+    low_high, seeds = verdict["interval"], verdict.get("seeds")
+    return Decision(
+        promoted=verdict["promoted"],
+        delta=verdict["delta"],
+        interval=(low_high[0], low_high[1]) if low_high else None,
+        reason=verdict["reason"],
+        seeds=tuple(seeds) if seeds is not None else None,
+        **{name: verdict.get(name) for name in ("p", "p_adjusted", "band", "detectable", "alpha")},
+    )
 
 
 def _cost(context: Context, result: Result) -> Cost:

@@ -116,7 +116,8 @@ def references(context: Context) -> list[Result]:
 def candidates(context: Context) -> list[Result]:
     """The rows of this iteration's branches, the failed ones among them."""
     decision = read_json(context.produced("promote"))
-    verdicts = {verdict["entry"]: verdict for verdict in decision["candidates"]}
+    alpha = decision.get("rule", {}).get("alpha")
+    verdicts = {verdict["entry"]: {**verdict, "alpha": alpha} for verdict in decision["candidates"]}
     branches = candidate_branches(context.project.plan, context.state, context.instance.iteration)
     return [_candidate(context, branch, decision["parent"], verdicts) for branch in branches]
 

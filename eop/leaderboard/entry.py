@@ -48,7 +48,10 @@ class Scores:
 class Decision:
     """What the promotion rule said. ``delta``: NDCG@10 against the parent on validation.
 
-    ``seeds`` are those that both sides have, and were compared; ``None``: not recorded.
+    ``seeds`` are those that both sides have, and were compared. ``p_adjusted`` is for all that
+    were tested in the turn, held together to ``alpha``; ``band`` is what null controls differ by,
+    ``detectable`` the gain that was found with a power of 0.8 if there was one. ``None``: not
+    recorded, or not tested.
     """
 
     promoted: bool
@@ -56,6 +59,14 @@ class Decision:
     interval: tuple[float, float] | None
     reason: str
     seeds: tuple[int, ...] | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    band: float | None = None
+    detectable: float | None = None
+    alpha: float | None = None
+
+
+_LATER = ("seeds", "p", "p_adjusted", "band", "detectable", "alpha")
 
 
 @dataclass(frozen=True)
@@ -126,8 +137,11 @@ class Entry:
     def to_json(self) -> dict[str, Any]:
         """Plain data in the order of the file; ``from_json`` is its inverse."""
         data: dict[str, Any] = _plain({"schema": ENTRY_SCHEMA, **asdict(self)})
-        if self.decision and self.decision.seeds is None:
-            del data["decision"]["seeds"]
+        if data["decision"]:
+            # Entries are history: those of earlier versions hold fewer facts, and keep their bytes.
+            absent = [name for name in _LATER if data["decision"][name] is None]
+            for name in absent:
+                del data["decision"][name]
         tail = {name: data.pop(name) for name in ("not_reproducible", "evidence")}
         on_test = data.pop("on_test")
         compared = {"on_test": on_test} if on_test else {}

@@ -8,12 +8,36 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from eop.protocol.model import Output
-from eop.protocol.shapes import Field, integer, listing, name, table
+from eop.protocol.shapes import Field, described, integer, listing, mismatch, name, table
+from eop.protocol.yaml_nodes import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SEEDS = Field(listing(integer(0, 2**31 - 1)), required=True)
+    from eop.protocol.diagnostics import Report
+    from eop.protocol.shapes import Shape
+    from eop.protocol.yaml_nodes import Node
+
+
+def _share(low: float, high: float) -> Shape[float]:
+    """A number between ``low`` and ``high``, both included."""
+
+    @described({"type": "number", "minimum": low, "maximum": high})
+    def read(node: Node, report: Report) -> float | None:
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            mismatch(node, "a number", report)
+            return None
+        if not low <= value <= high:
+            report.error("EOP303", f"{value} is not between {low} and {high}", node.span)
+            return None
+        return float(value)
+
+    return read
+
+
+_SEED_LIST = listing(integer(0, 2**31 - 1))
+_SEEDS = Field(_SEED_LIST, required=True)
 _FOLDER = name(
     re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*", re.ASCII),
     "folder",
@@ -50,7 +74,10 @@ class Signature:
 
 FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
     {
-        "baseline": Signature((Output("baseline", "baseline.json"),), {"seeds": _SEEDS}),
+        "baseline": Signature(
+            (Output("baseline", "baseline.json"),),
+            {"seeds": _SEEDS, "twins": Field(_SEED_LIST)},
+        ),
         "recipes": Signature(
             (Output("recipes", "recipes.json", "recipes"),),
             {
@@ -78,6 +105,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
         ),
         "promote": Signature(
             (Output("decision", "decision.json", "decision"),),
+            {"alpha": Field(_share(0.0001, 0.2)), "seeds": Field(integer(2, 1000))},
             after=("baseline", "evaluate"),
             join=True,
         ),

@@ -195,6 +195,15 @@ class Small:
         return {
             "metrics": metrics(self.project.root, folder, 0.1),
             "checkpoint": checkpoint(self.project.root, folder),
+            "noise": {
+                "metric": "ndcg@10",
+                "mean": 0.1,
+                "deviation": 0.001,
+                "half_width": 0.002,
+                "seeds": 2,
+                "twin": None,
+                "twins": [],
+            },
             "popularity": metrics(self.project.root, folder / "pop", 0.05, seeds=(0,)),
         }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
-from function_runs import PATCH, small
+import pytest
+from function_runs import PATCH, plan_of, small
 
+from eop.core.errors import EopError
 from eop.functions.lineage import start
 
 if TYPE_CHECKING:
@@ -62,3 +65,36 @@ def test_a_later_champion_replaces_it(tmp_path: Path) -> None:
     assert found.entry == "r1-it02-p01"
     assert found.patch is None, "its settings changed, its code did not"
     assert found.experiment == run.run.folder / "it02/p01/implement/artifacts/experiment.yaml"
+
+
+def test_nothing_is_built_on_a_patch_that_was_never_judged(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    turn(run, 1, "r1-it01-p02")
+    with pytest.raises(EopError, match=r"EOP723.*'r1-it01-p02', which was never judged"):
+        start(run.project, run.state, 2)
+
+
+def test_nothing_is_built_on_another_run_s_entry(tmp_path: Path) -> None:
+    run = small(tmp_path)
+    turn(run, 1, "r1-it01-p01")
+    turn(run, 2, "r2-it01-p01")
+    with pytest.raises(EopError, match=r"EOP723.*'r2-it01-p01', which is no candidate"):
+        start(run.project, run.state, 3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_turn_begins_with_the_last_promoted_and_with_no_other(
+    tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)
+    run = small(tmp_path, plan=plan_of(turns=5))
+    champion, patch = "r1-base", None
+    for iteration in range(1, 6):
+        found = start(run.project, run.state, iteration)
+        assert found.entry == champion
+        assert (found.patch.read_text() if found.patch else None) == patch
+        promoted = random.random() < 0.5
+        own = f"{PATCH}# turn {iteration}\n"
+        if promoted:
+            champion, patch = f"r1-it{iteration:02d}-p01", own
+        turn(run, iteration, champion, ndcg=random.uniform(0.1, 0.5), patch=own)
