@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -139,6 +140,18 @@ def test_a_network_that_cannot_be_left_stops_the_command(tmp_path: Path) -> None
     assert not (tmp_path / "made").exists()
 
 
+def test_a_network_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where namespaces are not to be had, what was promised one must not go on without."""
+    raised: list[int] = []
+    monkeypatch.setattr(landlock, "_libc", SimpleNamespace(unshare=lambda _: -1))
+    monkeypatch.setattr(landlock, "_raise_loopback", lambda: raised.append(1))
+    with pytest.raises(OSError):
+        landlock.isolate(network=landlock.OWN)
+    assert raised == []
+    # Without a way out, Landlock itself denies TCP.
+    landlock.isolate(network=landlock.CLOSED)
+
+
 def forwarded(folder: Path, *command: str, **options: object) -> subprocess.Popen[str]:
     with socket.create_server((NEAR, 0)) as free:
         port = free.getsockname()[1]
@@ -167,9 +180,10 @@ def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_reach_the_command_once(tmp_path: Path, number: signal.Signals) -> None:
     script = f"""
-import signal, sys, time
+import os, signal, sys, time
 got = []
 signal.signal({int(number)}, lambda *_: got.append(1))
+assert os.getpgid(0) == os.getpid(), "what is sent to the group must not come twice"
 print("ready", flush=True)
 while not got: time.sleep(0.01)
 time.sleep(0.2)

@@ -122,6 +122,12 @@ def test_a_cost_is_exact_and_never_over_its_bound(
     assert cost <= price.most(uncached + hit + put, output)
 
 
+def test_the_long_rates_begin_above_their_bound() -> None:
+    price = PRICES.models["m"]
+    at, above = (price.cost(Told("m", tokens, output=0)) for tokens in (1000, 1001))
+    assert (at, above) == (Decimal("0.003"), Decimal("0.006006"))
+
+
 @given(st.decimals(0, 1, places=6), COUNT)
 def test_the_output_that_money_pays_for_is_paid_for(usd: Decimal, tokens: int) -> None:
     price = PRICES.models["m"]
@@ -208,11 +214,9 @@ def test_the_bound_that_a_request_sets(wire: Wire, body: dict[str, Any], expecte
     assert read(wire, body, 10).most_output == expected
 
 
-TEXT = st.text(max_size=60)
-
-
-@given(TEXT, st.integers(0, 3))
-def test_every_byte_may_be_a_token_and_an_image_is_many(text: str, images: int) -> None:
+@given(st.text(min_size=1, max_size=60), st.integers(0, 3))
+def test_every_byte_may_be_a_token_and_an_image_is_many(word: str, images: int) -> None:
+    text = word * 1000
     parts = [{"type": "text", "text": text}, *[{"type": "image", "source": {}}] * images]
     body = {"messages": [{"role": "user", "content": parts}]}
     size = len(json.dumps(body).encode())

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from model_api import (
     chat_plain,
@@ -177,6 +177,8 @@ def test_an_error_in_a_stream_is_kept(wire: Wire, event: dict[str, Any]) -> None
     assert (seen.error, seen.complete) == ("overloaded", False)
 
 
+@example([b"data: 1\r\r", b"x"])
+@example([b"data: 1\r", b"\n\r", b"\ndata: 2\n\n"])
 @given(st.lists(st.binary(max_size=40), max_size=10))
 def test_events_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
     apart, together = Events(), Events()
