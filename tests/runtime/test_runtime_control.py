@@ -73,7 +73,8 @@ def test_a_process_that_died_in_a_paused_run_is_noticed_and_costs_its_reservatio
     with pytest.raises(EopError, match="paused"):
         run.enter("it01_investigate")
     state = run.trace.state()
-    assert state.nodes["it01_investigate"].status == "abandoned"
+    node = state.nodes["it01_investigate"]
+    assert (node.status, node.reason, node.usage) == ("abandoned", "its process died", None)
     assert (state.spent.actions, state.reserved.actions) == (10, 0)
 
 
@@ -104,7 +105,7 @@ def test_a_run_cannot_end_as_cancelled_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "kind", "why"),
     [
-        ((), "run_resumed", "the run is not paused"),
+        ((), "run_resumed", "refused: the run is not paused$"),
         (("run_paused",), "run_paused", "paused by ann@lab"),
         (("run_cancelled",), "run_cancelled", "cancelled by ann@lab"),
         (("run_cancelled",), "run_paused", "cancelled by ann@lab"),

@@ -11,7 +11,7 @@ from judged_run import LEAST, WHEN, chain, entry, judge, refuse, says, skip, sta
 from research_run import Run, agent, research
 
 from eop.core.errors import EopError
-from eop.protocol.model import Back, Gate, Join, Loop, OnReject, Output, Phase
+from eop.protocol.model import Back, FanOut, Gate, Join, Loop, OnReject, Output, Phase
 from eop.runtime.due import due
 from eop.runtime.frontier import frontier
 from eop.runtime.node import Outcome
@@ -311,6 +311,51 @@ def test_the_number_of_branches_is_known_once_they_are_open(
     run.branch("p01")
     run.branch("p02")
     assert run.enter("it01_promote").kind == ("run" if runs else "skip")
+
+
+def test_the_number_of_branches_is_that_of_the_fan_out_before(tmp_path: Path) -> None:
+    def fan_out(item: str, line: int) -> tuple[Phase, Phase, Phase]:
+        outputs = (Output(f"{item}s", f"{item}s.json"),)
+        work = agent(f"do_{item}", line + 1, needs=(f"list_{item}",), branch=item)
+        return (
+            agent(f"list_{item}", line, needs=("judge",), outputs=outputs),
+            replace(work, fan_out=FanOut(item, f"{item}s", 3)),
+            Phase(f"end_{item}", line + 2, "", "", join=Join(f"do_{item}", 1), when="branches == 2",
+                  function="promote"),
+        )  # fmt: skip
+
+    run = Run(tmp_path, chain(judge(), *fan_out("one", 20), *fan_out("two", 30)))
+    run.do("it01_judge", text=says())
+    for item, count in (("one", 1), ("two", 2)):
+        run.do(
+            f"it01_list_{item}",
+            text=json.dumps([{"id": f"x{n}", "title": "X"} for n in range(count)]),
+        )
+    run.advance()
+    for item, count in (("one", 1), ("two", 2)):
+        for number in range(1, count + 1):
+            run.do(f"it01_p{number:02d}_do_{item}")
+    skip(run, "it01_end_one")
+    assert run.enter("it01_end_two").kind == "run"
+
+
+def test_the_length_of_a_text_variable_is_asked(tmp_path: Path) -> None:
+    plan = chain(
+        judge(when="len(word) == 3"), variables={"word": {"type": "text", "default": "abc"}}
+    )
+    assert Run(tmp_path, plan).enter("it01_judge").kind == "run"
+    short = Run(tmp_path / "short", plan, variables={"word": "ab"})
+    assert short.enter("it01_judge").kind == "skip"
+
+
+def test_a_guard_counts_the_fruitless_iterations_before_its_own(tmp_path: Path) -> None:
+    run = turning(tmp_path)
+    [promote] = run.plan.phases
+    guarded = replace(promote, when="iterations_without_promotion < 1 or patience > 9")
+    run = Run(tmp_path / "other", replace(run.plan, phases=(guarded,)))
+    run.do("it01_promote", text=decision("a", "a"))
+    run.advance()
+    assert run.enter("it02_promote").kind == "skip"
 
 
 def test_the_number_of_branches_is_unknown_where_no_fan_out_comes_before(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from research_run import Run, research
 from waiting_gate import at_first_gate, view
 
 from eop.core.errors import EopError, ExitCode
+from eop.protocol.model import OnReject
 from eop.runtime.gates import gate_digest
 from eop.runtime.node import Artifact, Instance, Outcome
+from eop.runtime.reduce import Refused
 from eop.runtime.sentinels import read_sentinel
 
 if TYPE_CHECKING:
@@ -54,6 +56,49 @@ def test_long_and_binary_artifacts_are_not_shown_whole(tmp_path: Path) -> None:
     binary = Run(tmp_path / "other")
     binary.do("it01_investigate", text="a\0b")
     assert "Not shown here" in view(binary).request.read_text()
+
+
+def test_rejections_are_counted_gate_by_gate(tmp_path: Path) -> None:
+    """Each of these gates may send back once: the first one's rejection is not the second's."""
+    plan = research()
+    gates = tuple(
+        replace(gate, on_reject=replace(gate.on_reject, max=1)) if gate.id == "approve" else gate
+        for gate in plan.gates
+    )
+    run = Run(tmp_path, replace(plan, gates=gates))
+    run.do("it01_investigate")
+    run.touch("rejected")
+    run.do("it01_investigate_r2")
+    run.touch()
+    run.do("it01_propose_r2")
+    assert run.touch("rejected").ended is None
+    run.do("it01_propose_r3")
+    assert run.touch("rejected").ended == "rejected"
+
+
+@pytest.mark.parametrize(("goto", "iteration"), [("promote", 1), ("investigate", 2)])
+def test_a_gate_sends_back_only_to_what_this_iteration_has_run_before_it(
+    tmp_path: Path, goto: str, iteration: int
+) -> None:
+    """The checks refuse such a protocol; the machine does not rest on them."""
+    plan = research()
+    gates = tuple(
+        replace(gate, on_reject=OnReject(goto, 3)) if gate.id == "approve" else gate
+        for gate in plan.gates
+    )
+    run = Run(tmp_path, replace(plan, gates=gates))
+    run.do("it01_investigate")
+    run.touch()
+    run.do("it01_propose")
+    if iteration == 2:
+        run.touch()
+        run.branch("p01")
+        run.branch("p02")
+        run.do("it01_promote")
+        run.touch()
+        run.do("it02_propose")
+    with pytest.raises(Refused, match=f"back to {goto}, which is not before it"):
+        run.touch("rejected")
 
 
 def test_the_answer_keeps_who_and_why(run: Run) -> None:

@@ -11,9 +11,11 @@ from research_run import Run, research
 
 from eop.core.errors import EopError
 from eop.protocol.model import Amount, Budget, Plan
+from eop.runtime.budgets import overdrawn
 from eop.runtime.lifecycle import Entered, abandon, is_final, leave, outcome, perform
 from eop.runtime.node import Instance, NodeResult, Outcome, Usage
 from eop.runtime.reduce import Refused
+from eop.runtime.state import evolve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -275,3 +277,19 @@ def test_more_tokens_than_allowed_are_not_completed(tmp_path: Path) -> None:
         "budget_exhausted",
         "601 tokens used, 600 allowed",
     )
+
+
+def test_what_the_run_overdrew_is_named_in_the_words_of_the_protocol(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    limits = Budget(actions=5, wall_s=60, tokens=100, micro_usd=1_500_000)
+    plan = replace(run.plan, budget=limits)
+    state = run.trace.state()
+    fits = evolve(state, {"spent": Amount(5, 60.0, 100, 1_500_000)})
+    assert overdrawn(plan, fits) == []
+    over = evolve(state, {"spent": Amount(6, 60.5, 101, 1_500_001)})
+    assert overdrawn(plan, over) == [
+        "spent 6 actions, the run's budget is 5",
+        "spent 101 tokens, the run's budget is 100",
+        "spent 1.500001 usd, the run's budget is 1.5",
+        "spent 60.5 s wall, the run's budget is 60 s",
+    ]

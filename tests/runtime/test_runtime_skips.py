@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from judged_run import WHEN, chain, judge, refuse, says, skip, status
 from research_run import Run, agent
 
-from eop.protocol.model import FanOut, Gate, Join, OnReject, Output, Phase
+from eop.protocol.model import FanOut, Gate, Join, Loop, OnReject, Output, Phase
 from eop.runtime.node import Outcome
 from eop.runtime.state import GateState
 
@@ -81,6 +82,48 @@ def test_after_a_skipped_gate_the_next_one_is_asked(tmp_path: Path) -> None:
     assert [view.instance.step for view in run.advance().waiting] == ["look"]
     assert list(run.trace.state().gates) == ["it01_ask", "it01_look"]
     assert run.touch().ended == "completed"
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_fan_out_whose_list_is_there_and_whose_head_a_guard_keeps_away(
+    tmp_path: Path, turns: int
+) -> None:
+    act = agent("act", 30, needs=("judge",), when=WHEN)
+    sketch = replace(
+        agent("sketch", 40, needs=("act",), branch="draft"), fan_out=FanOut("draft", "items", 3)
+    )
+    listing = agent("listing", 20, needs=("judge",), outputs=(Output("items", "items.json"),))
+    gather = Phase("gather", 50, "", "", join=Join("sketch", 0), function="promote")
+    loop = Loop("again", 60, ("gather",), "sketch", turns)
+    run = Run(tmp_path, chain(judge(), listing, act, sketch, gather, loop=loop))
+    run.do("it01_judge", text=says(go=False))
+    run.do("it01_listing", text='[{"id": "a", "title": "A"}]')
+    skip(run, "it01_act")
+    for iteration in range(1, turns + 1):
+        assert run.advance().ended is None
+        skip(run, f"it{iteration:02d}_gather")
+        why = "no branches are opened: it01_act ended as skipped"
+        assert status(run, f"it{iteration:02d}_gather") == ("skipped", why)
+    assert run.advance().ended == "completed"
+
+
+def test_a_list_of_the_first_iteration_that_was_kept_away_stays_away(tmp_path: Path) -> None:
+    listing = agent("listing", 20, needs=("judge",), when=WHEN)
+    listing = replace(listing, outputs=(Output("items", "items.json"),))
+    act = agent("act", 30, optional=True)
+    sketch = agent("sketch", 40, needs=("act",), branch="draft")
+    sketch = replace(sketch, fan_out=FanOut("draft", "items", 3))
+    gather = Phase("gather", 50, "", "", join=Join("sketch", 0), function="promote")
+    loop = Loop("again", 60, ("gather",), "act", 2)
+    run = Run(tmp_path, chain(judge(), listing, act, sketch, gather, loop=loop))
+    run.do("it01_judge", text=says(go=False))
+    skip(run, "it01_listing")
+    for iteration in (1, 2):
+        run.do(f"it{iteration:02d}_act")
+        skip(run, f"it{iteration:02d}_gather")
+        run.advance()
+    assert status(run, "it02_gather")[1] == "no branches are opened: it01_listing ended as skipped"
+    assert run.trace.state().ended == "completed"
 
 
 def test_a_later_fan_out_over_a_list_that_a_guard_kept_away_holds_nothing_up(
