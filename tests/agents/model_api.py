@@ -19,7 +19,10 @@ KEY = "real-key-that-no-agent-may-see"
 
 @dataclass
 class Answer:
-    """One answer. ``frames`` are sent one by one; ``cut`` breaks the connection after them."""
+    """One answer. ``frames`` are sent one by one, ``pause_s`` after each.
+
+    After them the connection breaks (``cut``), or says nothing more for ``hang_s``.
+    """
 
     body: bytes = b""
     frames: list[bytes] = field(default_factory=list)
@@ -27,6 +30,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     hang_s: float = 0.0
+    pause_s: float = 0.0
 
 
 @dataclass
@@ -89,6 +93,7 @@ class Handler(BaseHTTPRequestHandler):
         for frame in answer.frames:
             self.wfile.write(f"{len(frame):x}\r\n".encode() + frame + b"\r\n")
             self.wfile.flush()
+            time.sleep(answer.pause_s)
         if answer.hang_s:
             self.upstream.released.wait(answer.hang_s)
         if answer.cut:

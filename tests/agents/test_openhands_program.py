@@ -80,7 +80,7 @@ def packages(tmp_path: Path) -> Path:
 
 def start(folder: Path, packages: Path, task: str) -> subprocess.Popen[bytes]:
     spec = {"model": "openai/m", "base_url": "http://x", "effort": None, "tools": ["terminal"],
-            "workspace": ".", "state": "s", "iterations": 5, "usd": None}  # fmt: skip
+            "workspace": ".", "state": "s", "iterations": 5}  # fmt: skip
     (folder / "task").write_text(task)
     # Not isolated as in earnest (-I), so that the stand-in is found.
     with (

@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import web
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 << 20
 _CONNECT_S = 30.0
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOTHING = Admitted(Amount(), None)
 _NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
@@ -63,7 +65,7 @@ class Proxy:
         # No limit on time: the runtime ends an agent whose calls make no progress.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
         async with aiohttp.ClientSession(
-            timeout=timeout, trust_env=True, connector=aiohttp.TCPConnector(limit=0),
+            timeout=timeout, connector=aiohttp.TCPConnector(limit=0),
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
         ) as self._session:  # fmt: skip
             yield
@@ -138,7 +140,12 @@ class Proxy:
         wire = call.wire if call else None
         try:
             async with self._session.request(
-                request.method, url, headers=headers, data=body or None, allow_redirects=False
+                request.method,
+                url,
+                headers=headers,
+                data=body or None,
+                allow_redirects=False,
+                proxy=proxy_of(url),
             ) as answer:
                 return await self._back(request, answer, call)
         except aiohttp.ClientError as error:
@@ -247,6 +254,17 @@ class _Call:
             "complete": told.complete,
             "error": told.error or self.error,
         }
+
+
+def proxy_of(url: URL) -> str | None:
+    """The proxy of the operator's environment that leads to ``url``; none to this machine itself.
+
+    Not by aiohttp's own reading of the environment, which would take a password from a netrc too.
+    """
+    host = url.host or ""
+    if host in _THIS_MACHINE or proxy_bypass(host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def _answer(status: int, body: bytes) -> web.Response:

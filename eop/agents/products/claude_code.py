@@ -117,8 +117,6 @@ def _limits(request: Request) -> list[str]:
     options = []
     if request.limits.actions is not None:
         options += ["--max-turns", str(request.limits.actions + _SPARE_TURNS)]
-    if request.limits.usd is not None:
-        options += ["--max-budget-usd", f"{request.limits.usd:.6f}"]
     return options
 
 

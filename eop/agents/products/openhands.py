@@ -99,7 +99,6 @@ class OpenHands(RealProduct):
             "workspace": str(space.tree),
             "state": str(space.home / "state"),
             "iterations": request.limits.actions or _DEFAULT_ITERATIONS,
-            "usd": request.limits.usd,
         }
         env = {
             "LLM_API_KEY": endpoint.token,

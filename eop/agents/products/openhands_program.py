@@ -1,6 +1,6 @@
 """The program that runs one OpenHands conversation: ``python -I openhands_program.py SPEC``.
 
-SPEC is JSON: model, base_url, effort, tools, workspace, state, iterations, usd. The task comes on
+SPEC is JSON: model, base_url, effort, tools, workspace, state, iterations. The task comes on
 standard input, the model's key in ``LLM_API_KEY``, which the agent's tools do not inherit. On
 standard output there is nothing but JSON lines: ``event`` for each of the conversation's, then one
 ``result`` with status, error and usage, also after SIGTERM or SIGINT. Exit 0 when it finished,
@@ -95,7 +95,6 @@ def converse(spec: dict[str, Any], key: str, report: Report) -> Any:
         workspace=spec["workspace"],
         persistence_dir=spec["state"],
         max_iteration_per_run=spec["iterations"],
-        max_budget_per_run=spec["usd"],
         callbacks=[report.event],
         visualizer=None,
     )

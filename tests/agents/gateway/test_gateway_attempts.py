@@ -122,6 +122,25 @@ say("final", status="error", error="config_error", http_status=second[0], detail
     assert [line.get("refused") for line in ledger(tmp_path)] == [None, "budget"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Answer(frames=STREAMS["/v1/messages"], pause_s=1.0), Status.OK),
+        (Answer(frames=STREAMS["/v1/messages"][:2], hang_s=60), Status.TIMEOUT),
+    ],
+    ids=["slow", "silent"],
+)
+def test_a_model_that_answers_is_progress_though_the_product_is_silent(
+    tmp_path: Path, answer: Answer, status: Status
+) -> None:
+    limits = Limits(wall_s=40, idle_s=3, grace_s=0.3)
+    with upstream(answer) as api:
+        result = call(tmp_path, api, "call()\n" + DONE, limits=limits)
+    assert result.status is status, result.reason
+    assert result.usage.complete is (status is Status.OK)
+    assert result.usage.input == 120
+
+
 def test_the_key_is_nowhere_that_an_agent_or_a_file_could_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

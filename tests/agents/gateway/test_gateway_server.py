@@ -24,12 +24,14 @@ from model_api import (
     upstream,
     wait_until,
 )
+from yarl import URL
 
 from eop.agents.contract import Endpoint
 from eop.agents.gateway.gateway import Gateway
 from eop.agents.gateway.ledger import LEDGER, RESERVED, Account, read_account
 from eop.agents.gateway.meter import Caps
 from eop.agents.gateway.prices import Price, Prices, Rates
+from eop.agents.gateway.server import proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +195,26 @@ def test_a_redirect_does_not_take_the_key_elsewhere(tmp_path: Path) -> None:
         with upstream(answer) as api, gateway(tmp_path / "a", api) as running:
             assert send(running).status == 307
         assert other.seen == []
+
+
+def test_a_proxy_is_used_for_other_machines_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert proxy_of(URL("https://api.example/v1")) == "http://127.0.0.1:9"
+    assert proxy_of(URL("https://inside.example/v1")) is None
+    with upstream(Answer(messages_plain(1, 1))) as api, gateway(tmp_path / "a", api) as running:
+        bearer = {"authorization": f"Bearer {running.endpoint.token}"}
+        assert send(running, headers=bearer).status == 200
+        assert api.seen[0]["headers"]["authorization"] == f"Bearer {KEY}"
+    with gateway(tmp_path / "b", "http://api.example/v1") as running:
+        got = send(running, "/v1/messages")
+        assert got.status == 502
+        assert "127.0.0.1:9" in got.read().decode()
 
 
 def test_a_stream_that_breaks_off_is_a_lower_bound_and_charged_what_was_held(
