@@ -66,8 +66,10 @@ def read_prompt(root: Path, name: str) -> Prompt:
     path = f"{FOLDER}/{name}.md"
     try:
         text = (root / path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(f"it cannot be read: {error}", Where(path)) from error
+    except OSError as error:
+        raise _wrong(f"it cannot be read: {error.strerror}", Where(path)) from error
+    except UnicodeDecodeError as error:
+        raise _wrong("it is not UTF-8 text", Where(path)) from error
     used = set()
     for match in Template.pattern.finditer(text):
         place = _place(path, text, match.start())

@@ -53,8 +53,8 @@ def test_a_reviewer_is_told_the_families_and_fields_that_findings_have(name: str
         (f"{WHOLE}costs 5$ a day", "5:8", "a '$' that begins no variable"),
         (f"{WHOLE}${{role", "5:1", "a '$' that begins no variable"),
         (WHOLE.replace("${given}", "$$given"), "1", "does not tell its agent ${given}"),
-        (b"\xff", "", "cannot be read"),
-        (None, "", "cannot be read"),
+        (b"\xff", "", "not UTF-8"),
+        (None, "", "cannot be read: No such file or directory"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(
