@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,35 +23,60 @@ def json_lines(path: Path) -> Iterator[dict[str, Any] | None]:
     A last line without a newline that is no whole object was cut off and is not told from one
     that is still written, so it is left out.
     """
-    if not is_readable(path):
-        return
-    with path.open("rb") as stream:
+    with _opened(path) as stream:
         for line in stream:
             value = _object(line) if line.strip() else None
             if value is not None or (line.endswith(b"\n") and line.strip()):
                 yield value
+            if stream.tell() > _MOST_BYTES:
+                return
 
 
 def json_file(path: Path) -> dict[str, Any]:
     """The object in a file, an empty one when there is none in it."""
-    return _object(path.read_bytes()) or {} if is_readable(path) else {}
+    with _opened(path) as stream:
+        return _object(stream.read(_MOST_BYTES)) or {}
 
 
 def tail(path: Path, size: int = 4096) -> str:
     """The last bytes of a text file, for messages to people; empty for no such file."""
-    if not is_readable(path):
-        return ""
-    with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - size))
+    with _opened(path) as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - size))
         return stream.read(size).decode(errors="replace")
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file that may go away at any moment; 0 for none."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def is_readable(path: Path) -> bool:
     """Whether a product's file may be read: a regular one, no link, not over the cap."""
     try:
-        status = path.lstat()
+        return _is_record(path.lstat())
     except OSError:
         return False
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, an empty one where it may not be read; what was looked at is what is read.
+
+    The product may be at work on it: nothing waits for a pipe that it puts in its place.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return BytesIO()
+    if _is_record(os.fstat(handle)):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    return BytesIO()
+
+
+def _is_record(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from eop.agents import events as told
 from eop.agents import status, supervisor
 from eop.agents.contract import Limits, Stop, Times, Usage
+from eop.agents.stream import size_of
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json, write_json
 from eop.core.processes import Completed
@@ -213,7 +214,7 @@ class _Watch:
     def progress(self) -> bool:
         """Whether there was any since the last look that the supervisor cannot see."""
         recording = self.space.recording(self.product.sessions)
-        seen = sum(path.stat().st_size for path in recording.sessions)
+        seen = sum(map(size_of, recording.sessions))
         seen += self.traffic() if self.traffic else 0
         unseen, self._unseen = self._unseen, seen
         return seen != unseen
@@ -222,7 +223,7 @@ class _Watch:
         """Whether the product must be stopped now."""
         stdout = self.space.directory / "stdout"
         now = time.monotonic()
-        size = (stdout.stat().st_size if stdout.exists() else 0) + self._unseen
+        size = size_of(stdout) + self._unseen
         if size == self._size:
             lingers = self._quiet_since is not None and now - self._quiet_since > _LINGER_S
             return _LINGERS if lingers else None
