@@ -11,8 +11,9 @@ from eop.cli.control import cancel, pause, resume
 from eop.cli.doctor import doctor
 from eop.cli.explain import explain
 from eop.cli.gate import gate
-from eop.cli.inspect import leaderboard, status, verify
+from eop.cli.inspect import status, verify
 from eop.cli.knowledge import knowledge
+from eop.cli.leaderboard import leaderboard
 from eop.cli.migrate import migrate
 from eop.cli.protocol import check, compile_
 from eop.cli.run import demo, reproduce, run

@@ -1,4 +1,4 @@
-"""`eop status`, `eop verify` and `eop leaderboard`: look; no work is started.
+"""`eop status` and `eop verify`: look; no work is started.
 
 `eop status` takes note of what people have decided meanwhile, as every call does.
 """
@@ -15,7 +15,7 @@ from eop.cli.watch import watch_run
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
 from eop.functions.published import published_problems
-from eop.report import leaderboard_json, leaderboard_text, status_json, status_text
+from eop.report import status_json, status_text
 from eop.runtime.trace import Trace
 from eop.runtime.verify import verify as verify_run
 
@@ -67,14 +67,3 @@ def verify(root: Path, run_name: str | None, as_json: bool) -> None:
         click.echo(f"{project.run}: the trace, the artifacts, the gates and the rows agree")
     if findings:
         sys.exit(int(ExitCode.STATE))
-
-
-@click.command(epilog="Example: eop leaderboard --json")
-@json_option
-@click.pass_obj
-def leaderboard(root: Path, as_json: bool) -> None:
-    """All entries, best first; failed and rejected ones are rows too."""
-    if as_json:
-        print_json(leaderboard_json(root))
-    else:
-        click.echo(leaderboard_text(root), nl=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from eop.core.canonical import file_digest
@@ -48,7 +49,7 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
 
 
 def _surroundings(context: Context) -> dict[str, Any]:
-    """The repository and the machine, looked at once per node.
+    """The time, the repository and the machine, looked at once per node.
 
     Publishing itself makes the work tree dirty; entries written after a restart must still equal
     those written before it.
@@ -60,7 +61,11 @@ def _surroundings(context: Context) -> dict[str, Any]:
             "threads": context.project.config.threads,
             "isolation": str(context.jail.level()),
         }
-        facts = {"repository": repository_facts(context.root), "environment": environment}
+        facts = {
+            "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
+            "repository": repository_facts(context.root),
+            "environment": environment,
+        }
         write_json(path, facts)
     found: dict[str, Any] = read_json(path)
     return found

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.files import read_entries
+from eop.leaderboard.selection import Selection, recorded
+from eop.leaderboard.standing import standing, stands_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from eop.leaderboard.anchors import Anchor
     from eop.leaderboard.entry import Entry, Scores
 
 _NUMBERS = (
@@ -22,25 +26,39 @@ _NUMBERS = (
     "delta",
     "low",
     "high",
+    "p_adjusted",
+    "detectable",
+    "over_base",
+    "over_anchor",
     "wall_s",
     "train_s",
     "usd",
 )
 
 
-def rows(root: Path) -> pd.DataFrame:
-    """One row per entry; within a split best canonical test NDCG@10 first, rows without one last.
+def rows(root: Path, selection: Selection | None = None) -> pd.DataFrame:
+    """One row per entry selected, split by split.
 
-    Rows of different splits (columns ``dataset``, ``split``) follow each other and are no ranking.
+    Within a split the best canonical test NDCG@10 comes first, and rows without one last; rows of
+    different splits (columns ``dataset``, ``split``) follow each other and are no ranking.
 
     Number columns are nullable floats: what was not measured is ``<NA>``, never 0. ``delta``,
-    ``low`` and ``high`` are NDCG@10 against the parent on validation with its 95 % interval.
+    ``low`` and ``high`` are NDCG@10 against the parent, the champion of its time, on validation
+    with its 95 % interval; ``over_base`` and ``over_anchor`` are differences of test NDCG@10 to the
+    run's base and to the first published anchor of the data set. ``stands_on`` are the rows whose
+    changes are in this one. All numbers are canonical: a subset's are of another type, which
+    entries and ranks refuse.
     """
-    records = [_record(entry) for entry in ranked(read_entries(root))]
+    entries = {entry.id: entry for entry in read_entries(root)}
+    anchors = read_anchors(root)
+    chosen = (selection or Selection()).of(entries.values())
+    records = [_record(entry, entries, anchors) for entry in ranked(chosen)]
     frame = pd.DataFrame.from_records(records, columns=list(_record_columns()))
     types = dict.fromkeys(_NUMBERS, "Float64") | {
         "actions": "Int64",
         "tokens": "Int64",
+        "seeds": "Int64",
+        "test_reads": "Int64",
         "promoted": "boolean",
     }
     return frame.astype(types)
@@ -59,14 +77,21 @@ def _rank(entry: Entry) -> tuple[str, str, bool, float, str]:
 
 def _record_columns() -> tuple[str, ...]:
     origin = ("dataset", "split", "entry", "kind", "run", "iteration", "title", "parent")
-    return (*origin, "outcome", "promoted", *_NUMBERS, "actions", "tokens", "reproducible")
+    measured = ("outcome", "standing", "promoted", *_NUMBERS, "seeds", "test_reads")
+    return (*origin, *measured, "actions", "tokens", "reproducible", "stands_on", "recorded")
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(
+    entry: Entry, entries: Mapping[str, Entry], anchors: Mapping[str, Sequence[Anchor]]
+) -> dict[str, Any]:
     decision = entry.decision
+    dataset = entry.evidence["split"]["dataset"]
+    base = next((e for e in entries.values() if (e.run, e.kind) == (entry.run, "base")), None)
+    anchor = next(iter(anchors.get(dataset, ())), None)
+    at = recorded(entry)
     interval = (decision.interval if decision else None) or (None, None)
     return {
-        "dataset": entry.evidence["split"]["dataset"],
+        "dataset": dataset,
         "split": entry.evidence["split"]["digest"],
         "entry": entry.id,
         "kind": entry.kind,
@@ -75,6 +100,7 @@ def _record(entry: Entry) -> dict[str, Any]:
         "title": entry.proposal.title,
         "parent": entry.parent,
         "outcome": entry.outcome,
+        "standing": standing(entry),
         "promoted": decision.promoted if decision else None,
         "test_ndcg@10": _metric(entry.test, "ndcg@10"),
         "test_hr@10": _metric(entry.test, "hr@10"),
@@ -83,13 +109,27 @@ def _record(entry: Entry) -> dict[str, Any]:
         "delta": decision.delta if decision else None,
         "low": interval[0],
         "high": interval[1],
+        "p_adjusted": decision.p_adjusted if decision else None,
+        "detectable": decision.detectable if decision else None,
+        "over_base": _over(entry, _metric(base.test, "ndcg@10") if base else None),
+        "over_anchor": _over(entry, anchor.ndcg if anchor else None),
+        "seeds": len(entry.test.seeds) if entry.test else None,
+        "test_reads": entry.test_reads,
         "wall_s": entry.cost.wall_s,
         "train_s": entry.cost.train_s,
         "usd": entry.cost.usd,
         "actions": entry.cost.actions,
         "tokens": entry.cost.tokens,
         "reproducible": entry.reproducible,
+        "stands_on": stands_on(entry, entries),
+        "recorded": at.isoformat() if at else None,
     }
+
+
+def _over(entry: Entry, other: float | None) -> float | None:
+    """The test NDCG@10 of a row less another's; ``None`` when one is missing."""
+    own = _metric(entry.test, "ndcg@10")
+    return None if own is None or other is None else own - other
 
 
 def _metric(scores: Scores | None, name: str) -> float | None:

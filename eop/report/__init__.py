@@ -2,20 +2,24 @@
 
 from eop.report.progress import Follower
 from eop.report.render import (
+    leaderboard_csv,
     leaderboard_json,
     leaderboard_text,
     live_text,
     status_json,
     status_text,
+    summary_text,
     write_report,
 )
 
 __all__ = [
     "Follower",
+    "leaderboard_csv",
     "leaderboard_json",
     "leaderboard_text",
     "live_text",
     "status_json",
     "status_text",
+    "summary_text",
     "write_report",
 ]

@@ -17,30 +17,45 @@ from eop.project.project import Project
 from eop.report.cards import EntryFiles
 from eop.report.live import print_live
 from eop.report.page import page
+from eop.report.summary import print_summaries
 from eop.report.terminal import print_leaderboard, print_status
 from eop.report.view import at_work, view
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from eop.leaderboard.selection import Selection
+    from eop.leaderboard.summary import Summary
     from eop.report.view import RunView
     from eop.runtime.advance import Position
     from eop.runtime.node import Usage
 
 
-def leaderboard_json(root: Path) -> dict[str, Any]:
+def leaderboard_json(root: Path, selection: Selection | None = None) -> dict[str, Any]:
     """``{schema, rows}``: the rows of ``eop.leaderboard.rows``; missing is ``null``."""
-    frame = rows(root).astype(object)
+    frame = rows(root, selection).astype(object)
     records = frame.where(frame.notna(), None).to_dict("records")
     return {"schema": "leaderboard/1", "rows": records}
 
 
-def leaderboard_text(root: Path) -> str:
+def leaderboard_csv(root: Path, selection: Selection | None = None) -> str:
+    """The same rows as CSV: missing is empty, a list's items stand apart by spaces."""
+    frame = rows(root, selection)
+    listed = frame.assign(stands_on=[" ".join(names) for names in frame["stands_on"]])
+    return listed.to_csv(index=False, lineterminator="\n")
+
+
+def leaderboard_text(root: Path, selection: Selection | None = None) -> str:
     """The leaderboard as wide as the terminal, 80 columns when there is none."""
-    frame = rows(root)
+    frame = rows(root, selection)
     return _text(lambda console: print_leaderboard(console, frame))
+
+
+def summary_text(found: Sequence[Summary]) -> str:
+    """What each run came to as a whole."""
+    return _text(lambda console: print_summaries(console, found))
 
 
 def status_json(project: Project, position: Position) -> dict[str, Any]:

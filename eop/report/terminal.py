@@ -10,11 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from eop.leaderboard.standing import PROMOTED, REFERENCE, WORSE
 from eop.report.spending import SPENT
 from eop.report.view import GateView, NodeView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -34,6 +35,7 @@ _STYLES = {
 }
 
 
+_STANDING = {PROMOTED: "bold green", WORSE: "red"}
 _METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validation_ndcg@10"}
 _BESIDE_ID = 56  # what all other columns and their padding take
 
@@ -41,16 +43,27 @@ _BESIDE_ID = 56  # what all other columns and their padding take
 def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
     """Print ``eop.leaderboard.rows``: one table per split, a dash for what was not measured."""
     if frame.empty:
-        console.print("The leaderboard is empty: a run writes its first entries when it publishes.")
+        console.print("No row: the leaderboard is empty, or holds none of these.")
         return
     for (dataset, split), part in frame.groupby(["dataset", "split"], sort=False):
         title = f"{escape(str(dataset))}, split {str(split)[:8]}: canonical test, NDCG@10 first"
         console.print(_table(title, part, console.width))
     console.print(
         f"{MISSING} not measured.  \N{GREEK CAPITAL LETTER DELTA} is NDCG@10 against the parent on "
-        "validation, with its 95 % interval.",
+        "validation, with its 95 % interval. Under a number: its seeds.",
         style="dim",
     )
+    for name, text in _footnotes(frame):
+        console.print(f"{name}: {text}", style="dim", markup=False)
+
+
+def _footnotes(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """What a row needs said beside its numbers."""
+    for row in frame.to_dict("records"):
+        if row["test_reads"] > 1:
+            yield row["entry"], f"its canonical test was read {row['test_reads']} times"
+        if len(row["stands_on"]) > 1 and number(row["test_ndcg@10"]) != MISSING:
+            yield row["entry"], f"stands on {', then '.join(row['stands_on'])}"
 
 
 def _table(title: str, part: pd.DataFrame, width: int) -> Table:
@@ -73,9 +86,10 @@ def _table(title: str, part: pd.DataFrame, width: int) -> Table:
     for row in part.to_dict("records"):
         table.add_row(
             _entry_cell(row["title"], row["entry"]),
-            *(number(row[column]) for column in metrics.values()),
+            _number_cell(row["test_ndcg@10"], row["seeds"]),
+            *(number(row[column]) for column in list(metrics.values())[1:]),
             _delta_cell(row["delta"], row["low"], row["high"]),
-            _outcome_cell(row["outcome"], row["promoted"]),
+            _outcome_cell(row["outcome"], row["standing"]),
         )
     return table
 
@@ -91,6 +105,13 @@ def _entry_cell(title: str, entry: str) -> Text:
     return Text.assemble(_line(title, 60), "\n", (entry, "dim"))
 
 
+def _number_cell(value: object, seeds: object) -> Text:
+    text = Text(number(value))
+    if isinstance(seeds, int) and seeds and text.plain != MISSING:
+        text.append(f"\n{seeds} seed{'s' if seeds > 1 else ''}", "dim")
+    return text
+
+
 def _delta_cell(delta: object, low: object, high: object) -> Text:
     text = Text(number(delta, signed=True))
     if number(low) != MISSING:
@@ -98,10 +119,10 @@ def _delta_cell(delta: object, low: object, high: object) -> Text:
     return text
 
 
-def _outcome_cell(outcome: str, promoted: object) -> Text:
+def _outcome_cell(outcome: str, standing: str) -> Text:
     text = Text(outcome.replace("_", " "), _style(outcome))
-    if promoted is True:
-        text.append("\npromoted", "bold green")
+    if standing not in (outcome, REFERENCE):
+        text.append(f"\n{standing.replace('_', ' ')}", _STANDING.get(standing, "dim"))
     return text
 
 

@@ -25,7 +25,8 @@ def project(root: Path) -> Path:
     """A folder with the schema that a project has."""
     target = root / "config" / "schemas"
     target.mkdir(parents=True)
-    shutil.copy(REPOSITORY / "config" / "schemas" / "entry.schema.yaml", target)
+    for name in ("entry", "anchors"):
+        shutil.copy(REPOSITORY / "config" / "schemas" / f"{name}.schema.yaml", target)
     return root
 
 

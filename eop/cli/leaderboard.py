@@ -1,0 +1,73 @@
+"""`eop leaderboard`: every row, the negative ones too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from eop.cli.common import json_option, print_json
+from eop.leaderboard import read_entries
+from eop.leaderboard.selection import Selection
+from eop.leaderboard.standing import STANDINGS
+from eop.leaderboard.summary import summaries
+from eop.report import leaderboard_csv, leaderboard_json, leaderboard_text, summary_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+
+@click.command(
+    epilog="Example: eop leaderboard --outcome failed --outcome worse --since 2026-01-31"
+)
+@click.option("--run", help="Rows of this run only.")
+@click.option("--dataset", help="Rows of this data set only.")
+@click.option(
+    "--outcome",
+    "standings",
+    multiple=True,
+    type=click.Choice(STANDINGS),
+    metavar="WORD",
+    help=f"Rows that stand there; may be repeated: {', '.join(STANDINGS)}.",
+)
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Rows recorded on this day (UTC) or later."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option(
+    "--summary", "summed", is_flag=True, help="What each run came to: base rates, power, q-values."
+)
+@json_option
+@click.pass_obj
+def leaderboard(
+    root: Path,
+    run: str | None,
+    dataset: str | None,
+    standings: tuple[str, ...],
+    since: datetime | None,
+    as_csv: bool,
+    summed: bool,
+    as_json: bool,
+) -> None:
+    """All entries, best first; failed and rejected ones are rows too."""
+    if as_csv and (as_json or summed):
+        raise click.UsageError("--csv goes neither with --json nor with --summary")
+    day = since.date() if since else None
+    selection = Selection(run, dataset, frozenset(standings), day)
+    entries = read_entries(root)
+    if summed:
+        found = summaries(selection.of(entries))
+        if as_json:
+            runs = [one.to_json() for one in found]
+            print_json({"schema": "leaderboard-summary/1", "runs": runs})
+        else:
+            click.echo(summary_text(found), nl=False)
+    elif as_json:
+        print_json(leaderboard_json(root, selection))
+    elif as_csv:
+        click.echo(leaderboard_csv(root, selection), nl=False)
+    else:
+        click.echo(leaderboard_text(root, selection), nl=False)
+    if undated := selection.undated(entries):
+        click.echo(f"{undated} row(s) recorded no time and are not among these", err=True)

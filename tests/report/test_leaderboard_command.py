@@ -1,0 +1,72 @@
+"""`eop leaderboard` in all its forms, on a project with every kind of row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from reported_run import reported
+
+from eop.cli import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    reported(tmp_path)
+    return tmp_path
+
+
+def call(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--project", str(root), "leaderboard", *arguments])
+
+
+def test_the_forms_hold_the_same_rows(root: Path) -> None:
+    rows = json.loads(call(root, "--json").stdout)["rows"]
+    table = list(csv.DictReader(io.StringIO(call(root, "--csv").stdout)))
+    assert [row["entry"] for row in table] == [row["entry"] for row in rows]
+    assert set(table[0]) == set(rows[0])
+    for text, row in zip(table, rows, strict=True):
+        assert text["stands_on"].split() == row["stands_on"]
+        for name in ("test_ndcg@10", "delta", "wall_s", "seeds"):
+            assert (float(text[name]) if text[name] else None) == row[name], "missing is empty"
+    shown = call(root).stdout
+    assert all(row["entry"] in shown.replace("\n", "") for row in rows)
+
+
+def test_negative_rows_are_asked_for_by_their_word(root: Path) -> None:
+    rows = json.loads(call(root, "--json", "--outcome", "failed").stdout)["rows"]
+    assert [row["entry"] for row in rows] == ["r1-it01-p02"]
+    both = call(root, "--json", "--outcome", "failed", "--outcome", "rejected_by_preflight")
+    assert {row["outcome"] for row in json.loads(both.stdout)["rows"]} == {
+        "failed",
+        "rejected_by_preflight",
+    }
+    assert json.loads(call(root, "--json", "--run", "r2").stdout)["rows"] == []
+    done = call(root, "--outcome", "lost")
+    assert (done.exit_code, "within_noise" in done.output) == (2, True)
+
+
+def test_since_says_how_many_rows_have_no_time(root: Path) -> None:
+    done = call(root, "--since", "2026-01-01", "--json")
+    assert json.loads(done.stdout)["rows"] == []
+    assert "recorded no time" in done.stderr
+    assert call(root, "--since", "yesterday").exit_code == 2
+
+
+def test_the_summary_of_a_run(root: Path) -> None:
+    (run,) = json.loads(call(root, "--summary", "--json").stdout)["runs"]
+    assert run["promoted"] == 1
+    assert run["false_promotions"] is None, "these rows recorded no level"
+    assert sum(run["standings"].values()) == run["candidates"]
+    text = call(root, "--summary").stdout
+    assert "1 promoted" in text
+    assert call(root, "--summary", "--csv").exit_code == 2
