@@ -8,7 +8,7 @@ shift
 export RANKEVOLVE_PRODUCTS=${RANKEVOLVE_PRODUCTS:-$PWD/.products}
 
 if tests/products/install.sh "$RANKEVOLVE_PRODUCTS"; then
-    exec "$python" -m pytest -m products -n 2 --dist loadgroup tests/products "$@"
+    exec "$python" -m pytest -m products -n 2 --dist loadfile tests/products "$@"
 elif [ $? -eq 9 ]; then
     echo "test-products: SKIPPED, no real product was run: see above" >&2
 else

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs/howto/real-agents.md").read_text()
 RUN = "demo-real-synthetic"
 GATES = ("confirm_investigation", "approve_proposals", "confirm_evolution")
-pytestmark = [pytest.mark.products, pytest.mark.xdist_group("iteration")]
+pytestmark = pytest.mark.products
 
 
 def blocks(language: str) -> list[str]:
