@@ -23,13 +23,20 @@ if ! cmp --silent "$here/package-lock.json" "$folder/package-lock.json" || [ ! -
     touch "$folder/.installed"
 fi
 
-# OpenHands is a Python package for 3.12 or newer.
-python=$(command -v python3.14 || command -v python3.13 || command -v python3.12 || true)
+# OpenHands is a Python package for 3.12 or newer; a name on PATH may lead to no Python at all.
+python=
+for candidate in python3.14 python3.13 python3.12 "$HOME"/.pyenv/versions/3.1[2-9]*/bin/python; do
+    if "$candidate" -c 'import venv' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
 locked="$here/requirements-openhands.txt"
 if [ -z "$python" ]; then
     echo "products: openhands is left out: it needs Python 3.12 or newer, and there is none here" >&2
 elif ! cmp --silent "$locked" "$folder/openhands/.installed"; then
+    rm -rf "$folder/openhands"
     "$python" -m venv "$folder/openhands"
-    "$folder/openhands/bin/python" -m pip install --quiet --disable-pip-version-check -r "$locked"
+    "$folder/openhands/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$locked"
     cp "$locked" "$folder/openhands/.installed"
 fi

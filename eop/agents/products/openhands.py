@@ -104,7 +104,7 @@ class OpenHands(RealProduct):
             "LLM_API_KEY": endpoint.token,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False",
             "DO_NOT_TRACK": "1", "OPENHANDS_SUPPRESS_BANNER": "1", "PYTHONWARNINGS": "ignore",
-            "TERM": "dumb", "TMUX_TMPDIR": str(space.tmp),
+            "TERM": "dumb",
         }  # fmt: skip
         python = self.settings.program(NAME)
         started = self.settings.started(NAME)
