@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from eop.cli.common import json_option, print_json
-from eop.core.errors import ExitCode
+from eop.core.errors import ExitCode, did_you_mean
 from eop.driver.workflow import load_project
 from eop.knowledge.asking import phase_query, text_query
 from eop.knowledge.checks import check as check_knowledge
 from eop.knowledge.recall import recall as find
+from eop.knowledge.store import open_store
 from eop.project.config import read_raw
 
 if TYPE_CHECKING:
@@ -90,3 +91,23 @@ def _asked(project: Project, query: str, name: str | None) -> Query:
             f"nothing is recalled for '{name}': it neither proposes nor branches"
         )
     return asked
+
+
+@knowledge.command(epilog="Example: eop knowledge graph OUT --around intervention:film")
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--around", help="Only what lies near this node: intervention:film, note:<id>.")
+@click.option("--steps", type=click.IntRange(min=1), default=2, show_default=True)
+@click.pass_obj
+def graph(root: Path, out: Path, around: str | None, steps: int) -> None:
+    """Write who is about what and rests on what: OUT/graph.graphml and OUT/graph.json."""
+    # networkx takes a quarter of a second to load, and no other command needs it.
+    from eop.knowledge.graph import build, neighbourhood, write_graph
+
+    with open_store(root) as store:
+        found = build(store)
+    if around is not None:
+        if around not in found:
+            raise click.UsageError(did_you_mean(around, found) or f"no node '{around}'")
+        found = neighbourhood(found, around, steps)
+    for path in write_graph(found, out):
+        click.echo(str(path))

@@ -38,12 +38,14 @@ def within(seen: Conditions, stated: Conditions) -> bool:
 
 
 def _compatible(one: Any, other: Any) -> bool:
+    if not isinstance(one, dict) and not isinstance(other, dict):
+        return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
     for value, against in ((one, other), (other, one)):
         if isinstance(value, dict) and value.keys() == {"any"}:
             return any(_compatible(item, against) for item in value["any"])
     mine, theirs = _range(one), _range(other)
     if mine is None or theirs is None:
-        return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+        return bool(one == other)
     return max(mine[0], theirs[0]) <= min(mine[1], theirs[1])
 
 

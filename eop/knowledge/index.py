@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _FRESH_NS = 2_000_000_000
 _SCHEMA = """
 CREATE TABLE files (path TEXT PRIMARY KEY, sha256 TEXT, stamp TEXT, seen INTEGER);
+CREATE TABLE listing (digest INTEGER, seen INTEGER);
 CREATE TABLE docs (
     doc INTEGER PRIMARY KEY, name TEXT, kind TEXT, path TEXT, line INTEGER, judged TEXT, sign TEXT,
     negative INTEGER, seen TEXT, facts TEXT
@@ -47,6 +48,9 @@ CREATE TABLE links (path TEXT, source TEXT, relation TEXT, target TEXT);
 CREATE INDEX links_path ON links (path);
 CREATE INDEX links_source ON links (source);
 CREATE INDEX links_target ON links (target);
+CREATE INDEX links_superseded ON links (target, source) WHERE relation = 'supersedes';
+CREATE INDEX links_disputes ON links (source, target) WHERE relation = 'disputes';
+CREATE TABLE entities (path TEXT, id TEXT);
 CREATE TABLE problems (path TEXT, line INTEGER, message TEXT);
 CREATE VIRTUAL TABLE words USING fts5 (title, text, tokenize = 'porter unicode61');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
@@ -91,7 +95,15 @@ def _current(target: Path, root: Path) -> bool:
     if not _usable(target):
         return False
     with closing(_reader(target)) as index:
-        return not any(_differing(index, list(_files(root))))
+        found = list(_files(root))
+        digest, seen = index.execute("SELECT digest, seen FROM listing").fetchone()
+        latest = max((file.changed_ns for file in found), default=0)
+        return bool(digest == _listing(found) and latest <= seen - _FRESH_NS)
+
+
+def _listing(found: list[Found]) -> int:
+    """All files and their stamps in a number: ten times as fast to compare as the files."""
+    return zlib.crc32("\n".join(f"{file.path} {file.stamp}" for file in sorted(found)).encode())
 
 
 def _usable(target: Path) -> bool:
@@ -193,17 +205,20 @@ def _bring_up(index: sqlite3.Connection, root: Path, certain: bool) -> None:
             _add(index, root, file.path, content)
         row = (file.path, digest, file.stamp, now)
         index.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
+    index.execute("DELETE FROM listing")
+    index.execute("INSERT INTO listing VALUES (?, ?)", (_listing(found), now))
 
 
 def _remove(index: sqlite3.Connection, path: str) -> None:
     index.execute("DELETE FROM words WHERE rowid IN (SELECT doc FROM docs WHERE path = ?)", (path,))
-    for table in ("docs", "links", "problems", "files"):
+    for table in ("docs", "links", "entities", "problems", "files"):
         index.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
 
 def _add(index: sqlite3.Connection, root: Path, path: str, content: bytes) -> None:
     if path == ENTITIES:
         for entity in read_registry(root).entities.values():
+            index.execute("INSERT INTO entities VALUES (?, ?)", (path, entity.id))
             _link(index, path, entity.id, entity.relations)
         return
     text = content.decode(errors="replace")

@@ -59,6 +59,25 @@ class Store:
             for row in self.index.execute(query, (f"note:{name}",)):
                 yield Facts.from_json(orjson.loads(row[0]))
 
+    def entities(self) -> list[str]:
+        """Ids of ``knowledge/entities.yaml``, sorted."""
+        return [row[0] for row in self.index.execute("SELECT id FROM entities ORDER BY id")]
+
+    def labels(self) -> list[tuple[str, str, str]]:
+        """Of each note and claim its name, its title and its sign, by name."""
+        rows = self.index.execute(
+            "SELECT docs.name, words.title, docs.sign FROM docs "
+            "JOIN words ON words.rowid = docs.doc ORDER BY docs.name"
+        )
+        return rows.fetchall()
+
+    def links(self) -> list[tuple[str, str, str]]:
+        """All typed links: source, relation, target."""
+        rows = self.index.execute(
+            "SELECT DISTINCT source, relation, target FROM links ORDER BY 1, 2, 3"
+        )
+        return rows.fetchall()
+
     def count(self) -> int:
         """How many notes and claims there are."""
         return int(self.index.execute("SELECT COUNT(*) FROM docs").fetchone()[0])
@@ -115,12 +134,12 @@ class Store:
 
     def declared(self, one: str, other: str) -> bool:
         """Whether a claim says itself that it disputes the other; both are kind and id."""
-        rows = self.index.execute(
-            "SELECT 1 FROM links WHERE relation = 'disputes' "
-            "AND (source, target) IN (VALUES (?, ?), (?, ?)) LIMIT 1",
-            (one, other, other, one),
-        )
-        return rows.fetchone() is not None
+        return (one, other) in self._disputes or (other, one) in self._disputes
+
+    @cached_property
+    def _disputes(self) -> frozenset[tuple[str, str]]:
+        rows = self.index.execute("SELECT source, target FROM links WHERE relation = 'disputes'")
+        return frozenset(rows.fetchall())
 
     def against(self, claim: Claim, sign: str) -> list[Statement]:
         """What says ``sign`` of what the claim judges."""
