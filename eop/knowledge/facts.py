@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.canonical import file_digest
 from eop.knowledge.change import Change, changed_paths, changed_settings
 from eop.knowledge.conditions import flat
-from eop.knowledge.effect import FAILS, NOT_MEASURED, WITHIN_NOISE, WORSE, Effect
+from eop.knowledge.effect import FAILS, WITHIN_NOISE, WORSE, Effect
 from eop.knowledge.entities import read_registry
 from eop.leaderboard import entry_folder, read_entry
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NOTE_SCHEMA = "note/1"
 _LESSON = 400
+_FAILURES = ("failed", "rejected_by_preflight", "tampered", "timed_out")
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,11 @@ class Facts:
 
     @property
     def sign(self) -> str:
-        """What became of it, in one word: the effect's sign, or ``fails`` without a result."""
-        unmeasured = self.effect.sign == NOT_MEASURED
-        return FAILS if unmeasured and self.outcome != "completed" else self.effect.sign
+        """What became of it, in one word: the effect's sign, or ``fails``.
+
+        What ran out of budget, was cut off or never began says nothing of the idea.
+        """
+        return FAILS if self.outcome in _FAILURES else self.effect.sign
 
     @property
     def negative(self) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from entry_samples import FILES, candidate, evidence, failed, project
+from knowledge_samples import facts
 
 from eop.core.canonical import file_digest
 from eop.knowledge import note_path
@@ -171,3 +172,10 @@ def test_what_differs_between_two_patches_is_a_file_each():
     assert changed_paths(parent, "") == ("hstu/a.py", "hstu/b.py")
     assert changed_paths(child, child.replace("1..2", "3..4")) == ()
     assert changed_settings(None, {"a": 1}) == {}
+
+
+def test_what_was_cut_short_is_no_evidence_against_the_idea(tmp_path):
+    knowledge_of = lambda outcome: facts(tmp_path, "n1", "none", outcome=outcome)  # noqa: E731
+    assert [knowledge_of(outcome).negative for outcome in ("failed", "tampered")] == [True, True]
+    for outcome in ("budget_exhausted", "cut_off", "skipped", "blocked"):
+        assert not knowledge_of(outcome).negative, outcome
