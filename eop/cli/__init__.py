@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from eop.cli.champion import champion
 from eop.cli.control import cancel, pause, resume
 from eop.cli.doctor import doctor
 from eop.cli.explain import explain
@@ -41,7 +42,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, knowledge, reproduce, demo, doctor),
+    *(status, gate, verify, leaderboard, champion, knowledge, reproduce, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eop.core.files import read_json
+from eop.core.canonical import digest
+from eop.core.files import read_json, write_if_changed
 from eop.runtime.artifacts import check
 
 if TYPE_CHECKING:
@@ -48,9 +49,22 @@ class Artifacts:
         return None
 
     def patch(self, iteration: int, branch: Branch) -> Path | None:
-        """A branch's patch against the pinned snapshot; ``None`` when it changes no code."""
+        """A branch's patch against the pinned snapshot; ``None`` when it changes no code.
+
+        A recipe's own stands in the list that opened the branch.
+        """
+        if self.project.plan.runs("compose"):
+            return self._of_recipe(self.proposal(iteration, branch))
         path = self._of_branch(lambda output: output.patch, iteration, branch)
         return path if path and path.stat().st_size else None
+
+    def _of_recipe(self, item: dict[str, Any]) -> Path | None:
+        text = item.get("patch")
+        if text is None:
+            return None
+        path = self.project.run_dir / "recipes" / f"{digest(text)[:16]}.diff"
+        write_if_changed(path, text)
+        return path
 
     def experiment(self, iteration: int, branch: Branch) -> Path | None:
         """A branch's experiment config."""

@@ -10,11 +10,13 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from eop.agents.target import load, protected_changes
 from eop.core.canonical import digest
 from eop.core.errors import EopError, ExitCode, Where, did_you_mean
 from eop.core.files import write_if_changed, write_json, write_text
 from eop.functions.artifacts import EXPERIMENT_FILE
 from eop.functions.measure import Start
+from eop.functions.trees import changed_paths
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,16 +27,19 @@ if TYPE_CHECKING:
 SECTIONS = ("model", "train", "interventions")
 BASE = "base"
 _SUFFIX = ".yaml"
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
+RECIPE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _TITLE_CHARS = 100
 
 
 def recipes(context: Context) -> Path:
     """List the recipes of a folder, or those named, as the items that open the branches.
 
-    The list holds their contents: what is measured is what was there when the list was made.
+    The list holds their contents: what is measured is what was there when the list was made. A
+    recipe may come with a patch against the pinned snapshot, ``<name>.patch`` beside it.
+
     Raises ``EopError`` (EOP690) when one is missing or there is none, EOP691 when one is no
-    recipe, EOP692 when one would begin with what itself begins with another.
+    recipe, EOP692 when one would begin with what itself begins with another, EOP693 when a patch
+    touches what is protected, EOP853 when it does not fit the snapshot.
     """
     arguments = context.phase.arguments
     folder = arguments["folder"]
@@ -44,7 +49,10 @@ def recipes(context: Context) -> Path:
     _known([*begin, *(name for name in begin.values() if name != BASE)], found, folder)
     wanted = {*names, *(begin[name] for name in names if name in begin)} - {BASE}
     read = {name: read_recipe(found[name], f"{folder}/{name}{_SUFFIX}") for name in wanted}
-    items = [read[name] | _start(name, begin, read) for name in names]
+    items = [
+        read[name] | _start(name, begin, read) | _patch(context.project, found[name])
+        for name in names
+    ]
     report = context.work / "recipes.json"
     write_json(report, items)
     return report
@@ -96,7 +104,7 @@ def start_config(project: Project, item: dict[str, Any]) -> dict[str, Any] | Non
 def read_recipe(path: Path, shown: str) -> dict[str, Any]:
     """A recipe file as an item: id, title and hypothesis (its opening comment), its settings."""
     settings = _mapping(path, shown)
-    if not _NAME.fullmatch(path.stem):
+    if not RECIPE_NAME.fullmatch(path.stem):
         raise _malformed(shown, "its name must be lower-case letters, digits, '-' and '_'")
     for key, value in settings.items():
         if key not in SECTIONS:
@@ -133,6 +141,25 @@ def _known(names: list[str], found: dict[str, Path], shown: str) -> list[str]:
             hint = did_you_mean(name, found) or f"known: {', '.join(found)}"
             raise _missing(f"{shown}/{name}{_SUFFIX}", "there is no such recipe", hint)
     return names
+
+
+def _patch(project: Project, recipe: Path) -> dict[str, Any]:
+    """The key ``patch`` of an item, for a recipe that changes code, once it is found to fit."""
+    path = recipe.with_suffix(".patch")
+    if not path.is_file():
+        return {}
+    text = path.read_text()
+    changed = changed_paths(project, text.encode())
+    target = load(project.root / "config" / "targets" / f"{project.plan.target}.yaml")
+    if protected := protected_changes(target, changed):
+        raise EopError(
+            "EOP693",
+            f"the patch touches what is protected: {', '.join(protected)}",
+            where=Where(project.relative(path)),
+            hint=f"a patch may change {', '.join(target.editable)}",
+            exit_code=ExitCode.DATA,
+        )
+    return {"patch": text} if text else {}
 
 
 def _start(name: str, begin: dict[str, str], read: dict[str, Any]) -> dict[str, Any]:

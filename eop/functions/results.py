@@ -130,6 +130,8 @@ def _candidate(
     item = context.artifacts.proposal(iteration, branch)
     left = _left(context, end.steps)
     patch = left.get("patch")
+    if project.plan.runs("compose"):
+        patch = context.artifacts.patch(iteration, branch)
     return Result(
         id=entry_id(project, iteration, branch),
         kind="candidate",

@@ -6,10 +6,11 @@ import hashlib
 import io
 import tarfile
 import tempfile
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from eop.agents.patch import apply
+from eop.agents.patch import apply, apply_to_tree, changes, commit_tree, diff, init_store
 from eop.agents.target import load
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
@@ -17,7 +18,7 @@ from eop.core.files import read_json, write_bytes, writing
 from eop.core.locks import exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from eop.project.project import Project
 
@@ -98,6 +99,25 @@ def candidate_tree(project: Project, patch: Path | None) -> Path:
         base = snapshot_tree(project)
         _publish(tree, lambda scratch: apply(base, patch.read_bytes(), scratch))
     return tree
+
+
+def changed_paths(project: Project, patch: bytes) -> list[str]:
+    """The paths that a patch changes in the pinned snapshot; EOP853 when it does not apply."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = init_store(Path(folder) / "store.git")
+        base = commit_tree(store, snapshot_tree(project))
+        tree = apply_to_tree(store, base, patch)
+        return [change.path for change in changes(store, base, tree)]
+
+
+def steps(archive: Path, patches: Sequence[bytes]) -> list[bytes]:
+    """Patches against one snapshot, as a series in which each goes on from the one before."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = init_store(Path(folder) / "store.git")
+        _extract(archive, Path(folder) / "tree")
+        base = commit_tree(store, Path(folder) / "tree")
+        trees = [base, *(apply_to_tree(store, base, patch) for patch in patches)]
+        return [diff(store, before, after) for before, after in pairwise(trees)]
 
 
 def _extract(archive: Path, to: Path) -> None:

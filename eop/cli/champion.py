@@ -1,0 +1,85 @@
+"""`eop champion`: who leads a run, and how it leaves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eop.cli.common import json_option, print_json
+from eop.functions.champion import champion_of, export
+
+if TYPE_CHECKING:
+    from eop.leaderboard import Entry
+
+
+@click.group(epilog="Example: eop champion show demo-synthetic")
+def champion() -> None:
+    """Who leads a run, what it stands on, and its way to another data set."""
+
+
+@champion.command(epilog="Example: eop champion show demo-synthetic --json")
+@click.argument("run")
+@json_option
+@click.pass_obj
+def show(root: Path, run: str, as_json: bool) -> None:
+    """The champion of RUN and the rows that it stands on, the base first.
+
+    The next turn starts from its tree; a row that was not promoted is never built on.
+    """
+    standing = champion_of(root, run)
+    if as_json:
+        chain = [_row(entry) for entry in standing.chain]
+        print_json({"run": run, "champion": standing.champion.id, "chain": chain})
+        return
+    click.echo(f"{standing.champion.id}  {standing.champion.proposal.title}")
+    for entry in standing.chain:
+        click.echo(f"  {_line(entry)}")
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    decision = entry.decision
+    return {
+        "entry": entry.id,
+        "title": entry.proposal.title,
+        "delta": decision.delta if decision else None,
+        "interval": decision.interval if decision else None,
+        "seeds": list(entry.validation.seeds) if entry.validation else [],
+        "test_ndcg@10": entry.test.mean["ndcg@10"] if entry.test else None,
+        "test_reads": entry.test_reads,
+    }
+
+
+def _line(entry: Entry) -> str:
+    row = _row(entry)
+    gain = ""
+    if row["interval"]:
+        low, high = row["interval"]
+        gain = f"  {row['delta']:+.4f} [{low:+.4f}, {high:+.4f}] on validation"
+    test = row["test_ndcg@10"]
+    shown = "not measured" if test is None else f"{test:.4f}"
+    seeds = len(row["seeds"])
+    return f"{entry.id}{gain}, {seeds} seeds, test NDCG@10 {shown}, read {row['test_reads']}x"
+
+
+@champion.command("export", epilog="Example: eop champion export demo-synthetic --name genres")
+@click.argument("run")
+@click.option("--name", help="Of the recipe.  [default: the champion's proposal]")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("config/recipes/champions"),
+    show_default=True,
+)
+@click.pass_obj
+def export_(root: Path, run: str, name: str | None, folder: Path) -> None:
+    """Write the champion of RUN as a recipe, as a patch and as a series of patches.
+
+    The protocol replay measures all recipes of the default folder on the data set that the config
+    names, as they are.
+    """
+    standing = champion_of(root, run)
+    for path in export(root, standing, root / folder, name or standing.champion.proposal.id):
+        click.echo(path.relative_to(root) if path.is_relative_to(root) else path)
