@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from model_api import Answer, responses_stream, upstream
 
 from eop.agents import patch, workspace
 from eop.agents.answer import answer, leave
@@ -47,7 +49,20 @@ def test_a_file_that_was_left_is_kept(tmp_path: Path) -> None:
     assert path.is_symlink()
 
 
-def run(folder: Path, script: str) -> Result:
+# One call of the model at the base URL that the program is told.
+CALL = f"""
+base=$(printf '%s' "$*" | sed 's/.*base_url="\\([^"]*\\)".*/\\1/')
+BASE=$base {sys.executable} -c '
+import os, urllib.request
+headers = {{"authorization": "Bearer " + os.environ["RT_KEY"]}}
+body = b"{{\\"model\\": \\"m\\"}}"
+urllib.request.urlopen(
+    urllib.request.Request(os.environ["BASE"] + "/responses", body, headers)).read()
+'
+"""
+
+
+def run(folder: Path, script: str, url: str = "http://127.0.0.1:9") -> Result:
     """A review by Codex, whose program is a script here."""
     binary = folder / "codex"
     binary.write_text(
@@ -71,23 +86,24 @@ def run(folder: Path, script: str) -> Result:
         capabilities=("read", "shell"),
         limits=Limits(wall_s=60, idle_s=60, grace_s=1),
         outputs=(OBJECT,),
-        endpoint=Endpoint("http://127.0.0.1:9", "tok-12345"),
+        endpoint=Endpoint(url, "tok-12345"),
     )
     return invoke(Codex(Settings(str(binary), "m")), request, Jail(Level.NONE))
 
 
 def test_a_review_by_a_product_that_only_answers(tmp_path: Path) -> None:
-    script = (
+    script = CALL + (
         'mkdir -p "$CODEX_HOME/sessions/2026"\n'
         f'cp {ROLLOUT}/rollout.jsonl "$CODEX_HOME/sessions/2026/rollout-1.jsonl"\n'
         f"cat {ROLLOUT}/stdout\n"
     )
-    result = run(tmp_path, script)
+    with upstream(Answer(frames=responses_stream(5000, 10))) as api:
+        result = run(tmp_path, script, api.url)
     assert result.status is Status.OK, result.reason
     assert json.loads(result.outputs["review"].read_text()) == {"verdict": "approve", "issues": []}
-    # What it tells of tokens, it did not get from the model that it was given.
-    assert (result.usage.input, result.usage.source) == (0, "gateway")
-    assert result.notes == ("the product tells of 110 tokens, the gateway counted 0",)
+    # What it tells of its tokens is not what the model was asked.
+    assert (result.usage.input, result.usage.source) == (5000, "gateway")
+    assert result.notes == ("the product tells of 110 tokens, the gateway counted 5010",)
     assert result.product is not None
     assert result.product.version == "0.171.0"
     assert "session-1" in result.trace
