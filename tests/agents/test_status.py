@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eop.agents.contract import Limits, Mode, Status, Stop
+from eop.agents.contract import Limits, Mode, Status, Stop, Usage
 from eop.agents.events import Event, counters, usage
 from eop.agents.retry import RETRIES, wait_s
 from eop.agents.status import JUDGES, Facts, decide
@@ -118,6 +118,7 @@ def test_the_order_is_the_contract() -> None:
 
 def test_the_documented_order_is_the_order() -> None:
     text = (Path(__file__).parents[2] / "docs/agents.md").read_text()
+    text = text[text.index("**The status**") : text.index("*Pause*")]
     rows = re.findall(r"^\| `(\w+)` \|.*\| (.*?) \|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(Status)
     for name, again in rows:
@@ -150,6 +151,13 @@ def test_ok_needs_everything(facts: Facts) -> None:
         assert facts.events in (FINAL, DENIED, CALLS)
         assert facts.events != CALLS or facts.limits.actions is None
         assert facts.changed or facts.mode is Mode.READ_ONLY
+
+
+def test_success_without_a_call_that_anybody_saw_is_none() -> None:
+    seen = replace(GOOD, counted=(Usage(input=1, output=1, complete=True), 1))
+    assert decide(seen)[0] is Status.OK
+    status, reason = decide(replace(GOOD, counted=(Usage(), 0)))
+    assert (status, reason.code) == (Status.INVALID_OUTPUT, "no_calls")
 
 
 def test_calls_without_an_id_all_count() -> None:
