@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _NAME = "rehearsal"
 _LIMITS = Limits(wall_s=60, idle_s=60, grace_s=1)
-# Nothing listens on the discard port, and the rehearsal asks nothing of a model.
+# Nothing listens on the discard port: the gateway answers a call of the model with 502.
 _NOWHERE = "http://127.0.0.1:9"
 _PROGRAM = """
-import json, os, socket, subprocess, sys, urllib.request
+import json, os, socket, subprocess, sys, urllib.error, urllib.request
 hidden, port, mark = sys.argv[1:]
 def tried(do):
     try:
@@ -44,8 +44,14 @@ def tried(do):
         return False
     return True
 def gateway():
-    asked = urllib.request.Request(os.environ["BASE"], method="HEAD")
-    urllib.request.urlopen(asked, timeout=10).close()
+    headers = {"x-api-key": os.environ["TOKEN"]}
+    asked = urllib.request.Request(os.environ["BASE"] + "/v1/messages", b"{}", headers)
+    try:
+        urllib.request.urlopen(asked, timeout=20).close()
+    except urllib.error.HTTPError as error:
+        return error.code == 502
+    except OSError:
+        return False
 quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 stay = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)", mark]
 subprocess.Popen(stay, start_new_session=True, **quiet)
@@ -53,7 +59,7 @@ print(json.dumps({
     "type": "final", "status": "success",
     "read_hidden": tried(lambda: open(hidden).read()),
     "went_out": tried(lambda: socket.create_connection(("127.0.0.1", int(port)), 5).close()),
-    "reached_gateway": tried(gateway),
+    "reached_gateway": gateway(),
 }), flush=True)
 """
 
@@ -93,7 +99,8 @@ class _Trial:
         assert request.endpoint is not None
         words = (str(self.hidden), str(self.port), self.mark)
         argv = (sys.executable, "-I", "-S", "-c", _PROGRAM, *words)
-        return Command(argv, {"BASE": request.endpoint.url})
+        env = {"BASE": request.endpoint.url, "TOKEN": request.endpoint.token}
+        return Command(argv, env, secrets=(request.endpoint.token,))
 
     def parse(self, recording: Recording) -> list[Event]:
         lines = [line for line in json_lines(recording.stdout) if line]
