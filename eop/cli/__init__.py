@@ -10,6 +10,7 @@ import click
 from eop.cli.champion import champion
 from eop.cli.control import cancel, pause, resume
 from eop.cli.doctor import doctor
+from eop.cli.evidence import evidence
 from eop.cli.explain import explain
 from eop.cli.gate import gate
 from eop.cli.inspect import status, verify
@@ -42,7 +43,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, champion, knowledge, reproduce, demo, doctor),
+    *(status, gate, verify, leaderboard, champion, evidence, knowledge, reproduce, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.files import write_json
 from eop.functions import evidence
+from eop.functions.evidence_manifest import keep_manifest
 from eop.functions.lineage import start
 from eop.functions.measure import open_sealed
 from eop.functions.promote import ranks_by_seed
@@ -36,6 +37,7 @@ def publish(context: Context) -> Path:
         entry = _entry(context, result)
         write_entry(context.root, entry, _files(context, result))
         evidence.keep_files(context.root, result)
+        keep_manifest(context, result, entry)
         write_note(context.root, entry, result.analysis)
     report = context.work / "rows.json"
     entries = [result.id for result in results]
