@@ -28,7 +28,7 @@ _NOTE = (
     "that has left. Job: what a job of one node spends on entering and leaving, in a process of "
     "its own."
 )
-_PROPOSALS = (10, 100, 1000)
+_PROPOSALS = (10, 100, 1000, 10000)
 _QUICK = (10,)
 _JOB = """
 import sys, time

@@ -45,6 +45,7 @@ LANGUAGE = 1
 SEVERITIES = ("critical", "major", "minor", "info")
 CONTEXTS = ("body", "full")
 MOST = 99
+MOST_TURNS = 999
 MOST_WORKERS = 20
 
 _WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
@@ -322,7 +323,7 @@ LOOP: Mapping[str, Field] = MappingProxyType(
         "loop": Field(_step, required=True),
         "after": Field(listing(_step), required=True),
         "goto": Field(_step, required=True),
-        "max": Field(integer(1, MOST), required=True),
+        "max": Field(integer(1, MOST_TURNS), required=True),
         "while": Field(expression),
         "until": Field(expression),
     }
