@@ -273,6 +273,17 @@ CANDIDATE = {
     "interval": None,
     "promoted": False,
     "reason": "not measured: failed",
+    "p": None,
+    "p_adjusted": None,
+    "band": None,
+    "detectable": None,
+}
+DECISION = {
+    "champion": "base",
+    "parent": "base",
+    "rule": {"alpha": 0.05, "seeds": 2, "family": "holm", "tests": 0, "power": 0.8},
+    "noise": None,
+    "candidates": [CANDIDATE],
 }
 
 
@@ -290,14 +301,10 @@ CANDIDATE = {
         ("findings", {"findings": [], "summary": "Fine.", "verdict": "approved"}, False),
         ("preflight", {"schema": "preflight/1", "passed": True, "invariants": [INVARIANT]}, True),
         ("preflight", {"schema": "preflight/1", "passed": False, "invariants": [INVARIANT]}, False),
-        ("decision", {"champion": "base", "parent": "base", "candidates": [CANDIDATE]}, True),
+        ("decision", DECISION, True),
         (
             "decision",
-            {
-                "champion": "base",
-                "parent": "base",
-                "candidates": [CANDIDATE | {"promoted": True}],
-            },
+            DECISION | {"candidates": [CANDIDATE | {"promoted": True}]},
             False,
         ),
         ("directions", [{"title": "More genres", "why": "They helped."}], True),
