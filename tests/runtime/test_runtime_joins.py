@@ -117,3 +117,21 @@ def test_nothing_enters_a_branch_that_was_cut_off(tmp_path: Path, key: str) -> N
     with pytest.raises(Refused, match="cut off"):
         run.trace.append("node_entered", {"node": key, "attempt": 1, "reserve": reserve})
     assert run.trace.state() == state
+
+
+def test_a_join_counts_the_branches_of_its_own_iteration(tmp_path: Path) -> None:
+    """Those of the first one were good; that helps no later one."""
+    run = Run(tmp_path)
+    run.to_branches()
+    for branch in ("p01", "p02"):
+        run.branch(branch)
+    run.do("it01_promote")
+    run.touch()
+    run.do("it02_propose")
+    run.touch()
+    for branch in ("p01", "p02"):
+        run.do(f"it02_{branch}_implement", Outcome.FAILED)
+        assert run.enter(f"it02_{branch}_train").kind == "skip"
+        run.do(f"it02_{branch}_analyze")
+    assert run.enter("it02_promote").reason == "0 of 2 branches completed, 1 needed"
+    assert run.advance().ended == "failed"

@@ -296,7 +296,7 @@ def test_what_is_not_declared_is_refused(
     run = Run(tmp_path)
     with pytest.raises(Refused, match=why) as caught:
         run.trace.append(kind, data)
-    assert caught.value.exit_code is ExitCode.STATE
+    assert (caught.value.code, caught.value.exit_code) == ("EOP730", ExitCode.STATE)
     assert len(run.trace.events()) == 1
 
 

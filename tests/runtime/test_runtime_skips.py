@@ -10,7 +10,7 @@ from judged_run import WHEN, chain, judge, refuse, says, skip, status
 from research_run import Run, agent
 
 from eop.protocol.model import FanOut, Gate, Join, Loop, OnReject, Output, Phase
-from eop.runtime.node import Outcome
+from eop.runtime.node import Outcome, Usage
 from eop.runtime.state import GateState
 
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ def test_others_go_on_without_an_optional_phase(tmp_path: Path) -> None:
     skip(run, "it01_act")
     run.do("it01_tell")
     assert run.advance().ended == "completed"
+
+
+def test_what_is_skipped_has_spent_nothing(tmp_path: Path) -> None:
+    act = agent("act", 20, needs=("judge",), when=WHEN, optional=True)
+    run = Run(tmp_path, chain(judge(), act))
+    run.do("it01_judge", text=says(go=False))
+    skip(run, "it01_act")
+    node = run.trace.state().nodes["it01_act"]
+    assert (node.attempt, node.usage) == (0, Usage())
 
 
 def test_a_run_does_not_fail_with_an_optional_phase(tmp_path: Path) -> None:
