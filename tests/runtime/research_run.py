@@ -188,6 +188,14 @@ class Run:
         self.do("it01_propose")
         return self.touch()
 
+    def to_second_turn(self) -> Position:
+        """Run up to the begin of iteration 2, all well."""
+        self.to_branches()
+        self.branch("p01")
+        self.branch("p02")
+        self.do("it01_promote")
+        return self.touch()
+
     def branch(self, branch: str, iteration: int = 1) -> None:
         for step in ("implement", "train", "analyze"):
             self.do(f"it{iteration:02d}_{branch}_{step}")

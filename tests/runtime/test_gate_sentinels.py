@@ -181,11 +181,7 @@ def test_a_late_answer_is_told_which_file_has_changed(run: Run) -> None:
 
 def test_the_answer_of_an_earlier_turn_opens_nothing(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.to_branches()
-    for branch in ("p01", "p02"):
-        run.branch(branch)
-    run.do("it01_promote")
-    run.touch()
+    run.to_second_turn()
     run.do("it02_propose")
     gate = view(run)
     (old,) = run.gates.glob("it01-approve.*.approved")

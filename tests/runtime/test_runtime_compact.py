@@ -76,11 +76,7 @@ def test_an_iteration_at_work_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_from_packs(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.to_branches()
-    for branch in ("p01", "p02"):
-        run.branch(branch)
-    run.do("it01_promote")
-    run.touch()
+    run.to_second_turn()
     late = fresh(run)
     late.state()
     fresh(run).compact()

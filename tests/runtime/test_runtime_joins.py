@@ -122,11 +122,7 @@ def test_nothing_enters_a_branch_that_was_cut_off(tmp_path: Path, key: str) -> N
 def test_a_join_counts_the_branches_of_its_own_iteration(tmp_path: Path) -> None:
     """Those of the first one were good; that helps no later one."""
     run = Run(tmp_path)
-    run.to_branches()
-    for branch in ("p01", "p02"):
-        run.branch(branch)
-    run.do("it01_promote")
-    run.touch()
+    run.to_second_turn()
     run.do("it02_propose")
     run.touch()
     for branch in ("p01", "p02"):

@@ -148,11 +148,7 @@ def test_who_was_told_the_whole_document_was_told_of_another_one(tmp_path: Path)
 
 def test_a_step_that_finished_turns_would_have_had_is_refused(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.to_branches()
-    run.branch("p01")
-    run.branch("p02")
-    run.do("it01_promote")
-    run.touch()
+    run.to_second_turn()
     early = research(phases=(*research().phases, agent("survey", 95)))
     with pytest.raises(Refused, match=r"\(loop_continued\) would not be allowed"):
         run.migrate(early)
