@@ -66,7 +66,7 @@ def export(root: Path, standing: Standing, folder: Path, name: str) -> list[Path
     code against the pinned snapshot: together what `recipes` lays over any data set's base.
     ``<name>.series/`` has the same change as a patch for each promotion, to be read and applied
     one after the other. Raises ``EopError`` (EOP694) when the champion is the base, or differs
-    from it in a way that no recipe can say; EOP670 when its files have changed.
+    from it in a way that no recipe can say; EOP695 when its files have changed.
     """
     champion = standing.champion
     if not RECIPE_NAME.fullmatch(name):
@@ -156,7 +156,7 @@ def _snapshot(root: Path, entry: Entry) -> Path:
 
 def _changed(path: Path) -> EopError:
     return EopError(
-        "EOP670",
+        "EOP695",
         "it is missing, or not what the entry recorded",
         where=Where(str(path)),
         hint=f"bring it with: dvc pull {path.name}.dvc, or git checkout",

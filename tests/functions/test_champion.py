@@ -140,7 +140,7 @@ def test_changed_files_are_not_exported(root: Path, lost: str) -> None:
     path = root / lost
     path = path if path.is_file() else next(path.iterdir())
     path.write_bytes(path.read_bytes() + b"\n")
-    with pytest.raises(EopError, match="EOP670"):
+    with pytest.raises(EopError, match="EOP695"):
         export(root, champion_of(root, "demo"), root / "out", "x")
     assert not (root / "out").exists()
 
