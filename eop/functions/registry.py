@@ -22,6 +22,7 @@ FUNCTIONS = {
     "refit": "candidate",
     "promote": "promote",
     "publish": "publish",
+    "screen": "screening",
 }
 
 

@@ -109,6 +109,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             after=("baseline", "evaluate"),
             join=True,
         ),
+        "screen": Signature((Output("screening", "screening.json", "screening"),)),
         "publish": Signature((Output("rows", "rows.json"),), after=("promote",)),
     }
 )

@@ -70,7 +70,7 @@ def test_every_gate_was_asked_and_a_branch_that_fails_costs_itself_alone(turn: P
     assert {second[step] for step in ("preflight", "train", "evaluate")} == {"skipped"}
     assert set(found.values()) == {"completed"}
     trunk = {"investigate_code", "investigate_data", "baseline", "propose"}
-    trunk |= {"promote", "publish", "evolve"}
+    trunk |= {"screen", "promote", "publish", "evolve"}
     assert set(found) == trunk | {f"p01/{step}" for step in (*BRANCH, "analyze")}
 
 
