@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from eop.cli.champion import champion
+from eop.cli.compare import compare_runs
 from eop.cli.control import cancel, pause, resume
 from eop.cli.doctor import doctor
 from eop.cli.evidence import evidence
@@ -43,7 +44,8 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, champion, evidence, knowledge, reproduce, demo, doctor),
+    *(status, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
+    *(reproduce, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -23,6 +23,9 @@ FUNCTIONS = {
     "promote": "promote",
     "publish": "publish",
     "screen": "screening",
+    "summarize": "learning",
+    "contradictions": "learning",
+    "reconcile": "learning",
 }
 
 

@@ -34,13 +34,18 @@ class Contradiction:
     @property
     def id(self) -> str:
         """12 hex digits of what is said on both sides, and by whom."""
-        sides = [[side.source, side.judged, dict(side.seen)] for side in (self.better, self.worse)]
+        sides = [[side.source, side.judged, dict(side.seen)] for side in self.sides]
         return digest(sides)[:12]
+
+    @property
+    def sides(self) -> tuple[Statement, Statement]:
+        """Both statements."""
+        return self.better, self.worse
 
     @property
     def claims(self) -> list[str]:
         """Ids of the claims in it; a contradiction of two notes has none."""
-        sources = (self.better.source, self.worse.source)
+        sources = (side.source for side in self.sides)
         return [name.removeprefix("claim:") for name in sources if name.startswith("claim:")]
 
     def __str__(self) -> str:
@@ -68,12 +73,11 @@ def artifact(store: Store, found: Iterable[Contradiction]) -> dict[str, Any]:
         | {side: _side(store, statement) for side, statement in _sides(one)}
         for one in found
     ]
-    return {"schema": SCHEMA, "contradictions": items}
+    return {"schema": SCHEMA, "found": bool(items), "contradictions": items}
 
 
 def _sides(found: Contradiction) -> Iterator[tuple[str, Statement]]:
-    yield BETTER, found.better
-    yield WORSE, found.worse
+    yield from zip((BETTER, WORSE), found.sides, strict=True)
 
 
 def _side(store: Store, statement: Statement) -> dict[str, Any]:
@@ -87,8 +91,7 @@ def _side(store: Store, statement: Statement) -> dict[str, Any]:
         }
         for note in store.notes(evidence(store, statement))
     ]
-    said = [claim.says for claim in _claims(store, statement)]
-    says = said[0] if said else None
+    says = next((claim.says for claim in claims_of(store, statement)), None)
     return {
         "source": statement.source,
         "says": says,
@@ -98,15 +101,15 @@ def _side(store: Store, statement: Statement) -> dict[str, Any]:
 
 
 def evidence(store: Store, statement: Statement) -> list[str]:
-    """Ids of the notes behind a statement: a claim's, or the note itself."""
+    """Ids of the notes behind a statement: those of its claims, or the note itself."""
     if statement.source.startswith("note:"):
         return [statement.source.removeprefix("note:")]
-    return sorted({name for claim in _claims(store, statement) for name in claim.notes})
+    return sorted({name for claim in claims_of(store, statement) for name in claim.notes})
 
 
-def _claims(store: Store, statement: Statement) -> list[Claim]:
-    kind, _, name = statement.source.partition(":")
-    return store.claims(name) if kind == "claim" else []
+def claims_of(store: Store, statement: Statement) -> list[Claim]:
+    """The claims that a statement is: all that say it under its conditions; none for a note."""
+    return store.alike(statement) if statement.source.startswith("claim:") else []
 
 
 def objections(store: Store, found: Contradiction, claims: Iterable[Claim]) -> list[str]:
@@ -115,8 +118,10 @@ def objections(store: Store, found: Contradiction, claims: Iterable[Claim]) -> l
     problems = [line for claim in claims for line in _unfounded(store, found, claim)]
     for side, statement in _sides(found):
         cited = {name for claim in claims if claim.sign == side for name in claim.notes}
-        if not cited & set(evidence(store, statement)):
-            problems.append(f"the evidence of '{side}' ({statement.source}) is not cited for it")
+        for note in store.notes(evidence(store, statement)):
+            if note.sign == side and note.id not in cited:
+                who = f"'{side}' ({statement.source})"
+                problems.append(f"the evidence of {who} is not cited for it: {note.id}")
     for at, one in enumerate(claims):
         for other in claims[at + 1 :]:
             if opposite(one.sign, other.sign) and meet(one.when, other.when):

@@ -272,7 +272,7 @@ def _insert(
     done = index.execute(
         "INSERT INTO docs (name, kind, path, line, judged, sign, negative, seen, facts) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, _json(seen), _json(facts)),
+        (*row, to_json(seen), to_json(facts)),
     )
     index.execute("INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)",
                   (done.lastrowid, title, text))  # fmt: skip
@@ -285,5 +285,6 @@ def _link(
     index.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", rows)
 
 
-def _json(value: object) -> str:
+def to_json(value: object) -> str:
+    """How the index writes data: the same data, the same text."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

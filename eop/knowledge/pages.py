@@ -24,6 +24,7 @@ NOTES = "knowledge/notes"
 WIKI = "knowledge/wiki"
 _FRONT = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _BLOCK = re.compile(r"^```claim[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_NAMED = re.compile(r"^id:[ \t]*['\"]?([a-z0-9][a-z0-9_-]*)", re.MULTILINE)
 _OPENING = re.compile(r"^(?:```|~~~)[ \t]*claim\b.*$", re.MULTILINE)
 
 
@@ -133,6 +134,16 @@ def parse_page(root: Path, path: str, text: str) -> tuple[list[Claim], list[Prob
         if not breaches:
             claims.append(Claim.from_json(data, path, line))
     return claims, wrong
+
+
+def claim_blocks(text: str) -> list[tuple[str, str]]:
+    """The blocks of a page's claims as they stand there, each after its claim's id."""
+    found = []
+    for block in _BLOCK.finditer(text):
+        named = _NAMED.search(block[1])
+        if named:
+            found.append((named[1], f"{block[0]}\n"))
+    return found
 
 
 def _unreadable(path: str, line: int, error: yaml.YAMLError) -> Problem:

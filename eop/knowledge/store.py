@@ -11,7 +11,7 @@ import orjson
 
 from eop.knowledge.effect import BETTER, WORSE
 from eop.knowledge.facts import Facts
-from eop.knowledge.index import judged_key, open_index
+from eop.knowledge.index import judged_key, open_index, to_json
 from eop.knowledge.pages import Claim, Problem
 
 if TYPE_CHECKING:
@@ -105,6 +105,15 @@ class Store:
         )
         return [Claim.from_json(orjson.loads(facts), path, line) for facts, path, line in rows]
 
+    def alike(self, statement: Statement) -> list[Claim]:
+        """The claims that a statement speaks for: those that say this under the same conditions."""
+        rows = self.index.execute(
+            "SELECT facts, path, line FROM docs WHERE kind = 'claim' "
+            "AND judged = ? AND sign = ? AND seen = ? ORDER BY name",
+            (statement.judged, statement.sign, to_json(statement.seen)),
+        )
+        return [Claim.from_json(orjson.loads(facts), path, line) for facts, path, line in rows]
+
     def problems(self) -> list[Problem]:
         """What is wrong with the files as such."""
         rows = self.index.execute("SELECT path, line, message FROM problems ORDER BY 1, 2")
@@ -113,7 +122,7 @@ class Store:
     def statements(self, judged: str, sign: str) -> list[Statement]:
         """What says this of the same thing: notes that count, and claims; those alike are one.
 
-        Of notes with the same conditions the first by id speaks for all.
+        Of those with the same conditions the first by id speaks for all.
         """
         rows = self.index.execute(
             "SELECT seen, MIN(name) FROM docs WHERE judged = ? AND sign = ? AND NOT EXISTS "

@@ -110,6 +110,13 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             join=True,
         ),
         "screen": Signature((Output("screening", "screening.json", "screening"),)),
+        "summarize": Signature((Output("summary", "summary.json", "summary"),), after=("publish",)),
+        "contradictions": Signature(
+            (Output("contradictions", "contradictions.json", "contradictions"),)
+        ),
+        "reconcile": Signature(
+            (Output("reconciled", "reconciled.json", "reconciled"),), after=("contradictions",)
+        ),
         "publish": Signature((Output("rows", "rows.json"),), after=("promote",)),
     }
 )
