@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,10 @@ import click
 
 from eop.cli.common import json_option, print_json
 from eop.functions.champion import champion_of, export
+from eop.leaderboard import read_entries
+from eop.leaderboard.transfer import gains as transferred
+from eop.leaderboard.transfer import read_claims
+from eop.report import gains_text
 
 if TYPE_CHECKING:
     from eop.leaderboard import Entry
@@ -83,3 +88,17 @@ def export_(root: Path, run: str, name: str | None, folder: Path) -> None:
     standing = champion_of(root, run)
     for path in export(root, standing, root / folder, name or standing.champion.proposal.id):
         click.echo(path.relative_to(root) if path.is_relative_to(root) else path)
+
+
+@champion.command(epilog="Example: eop champion gains --json")
+@click.option("--protocol", default="replay", show_default=True, help="Name of the protocol.")
+@json_option
+@click.pass_obj
+def gains(root: Path, protocol: str, as_json: bool) -> None:
+    """What replayed recipes gain on each data set, beside what was published."""
+    found = transferred(read_entries(root), protocol, read_claims(root))
+    if as_json:
+        rows = [{**asdict(gain), "relative": gain.relative} for gain in found]
+        print_json({"schema": "gains/1", "gains": rows})
+    else:
+        click.echo(gains_text(found), nl=False)

@@ -2,6 +2,7 @@
 
 from eop.report.progress import Follower
 from eop.report.render import (
+    gains_text,
     leaderboard_csv,
     leaderboard_json,
     leaderboard_text,
@@ -14,6 +15,7 @@ from eop.report.render import (
 
 __all__ = [
     "Follower",
+    "gains_text",
     "leaderboard_csv",
     "leaderboard_json",
     "leaderboard_text",

@@ -15,6 +15,7 @@ from eop.leaderboard import entry_folder, read_entries
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
 from eop.report.cards import EntryFiles
+from eop.report.gains import print_gains
 from eop.report.live import print_live
 from eop.report.page import page
 from eop.report.summary import print_summaries
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from eop.leaderboard.selection import Selection
     from eop.leaderboard.summary import Summary
+    from eop.leaderboard.transfer import Gain
     from eop.report.view import RunView
     from eop.runtime.advance import Position
     from eop.runtime.node import Usage
@@ -51,6 +53,11 @@ def leaderboard_text(root: Path, selection: Selection | None = None) -> str:
     """The leaderboard as wide as the terminal, 80 columns when there is none."""
     frame = rows(root, selection)
     return _text(lambda console: print_leaderboard(console, frame))
+
+
+def gains_text(found: Sequence[Gain]) -> str:
+    """What recipes gain on each data set."""
+    return _text(lambda console: print_gains(console, found))
 
 
 def summary_text(found: Sequence[Summary]) -> str:
