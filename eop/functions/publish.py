@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eop.core.files import write_json
@@ -15,7 +16,7 @@ from eop.functions.results import candidates, references
 from eop.knowledge import write_note
 from eop.leaderboard import Comparison, Cost, Decision, Entry, Scores, write_entry
 from eop.runtime.node import Usage
-from eop.stats import common_seeds, same_seed_difference
+from eop.stats import common_seeds, mean_interval, same_seed_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,9 +51,10 @@ def _entry(context: Context, result: Result) -> Entry:
     validation = test = None
     sealed = result.sealed
     if result.metrics is not None:
-        validation = _scores(result, result.metrics["seeds"])
+        validation = _scores(context, result, result.metrics["seeds"], result.metrics["seeds"])
     if sealed is not None:
-        test = _scores(result, open_sealed(context.root, sealed))
+        opened = open_sealed(context.root, sealed)
+        test = _scores(context, result, opened, sealed["sealed"]["seeds"])
     return Entry(
         id=result.id,
         kind=result.kind,
@@ -91,9 +93,13 @@ def _on_test(context: Context, result: Result) -> Comparison | None:
     return Comparison(difference.mean, difference.interval95, tuple(seeds))
 
 
-def _scores(result: Result, seeds: list[dict[str, Any]]) -> Scores:
-    scores = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in seeds})
-    return scores if result.checkpoint else Scores(scores.mean)
+def _scores(
+    context: Context, result: Result, seeds: list[dict[str, Any]], judged: list[dict[str, Any]]
+) -> Scores:
+    """The metrics of ``seeds``, with the interval that the ranks of ``judged`` give them."""
+    interval = mean_interval(list(ranks_by_seed(context.root, judged).values()))
+    scores = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in seeds}, interval)
+    return scores if result.checkpoint else replace(scores, seeds={})
 
 
 def _decision(verdict: dict[str, Any] | None) -> Decision | None:

@@ -26,13 +26,21 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Scores:
-    """Metrics of one target: the mean over seeds and each seed's own (by seed, as text)."""
+    """Metrics of one target: the mean over seeds and each seed's own (by seed, as text).
+
+    ``interval``: of the mean NDCG@10, 95 %, over users and seeds; ``None``: not recorded.
+    """
 
     mean: dict[str, float]
     seeds: dict[str, dict[str, float]] = field(default_factory=dict)
+    interval: tuple[float, float] | None = None
 
     @classmethod
-    def over_seeds(cls, by_seed: Mapping[int, Mapping[str, float]]) -> Scores:
+    def over_seeds(
+        cls,
+        by_seed: Mapping[int, Mapping[str, float]],
+        interval: tuple[float, float] | None = None,
+    ) -> Scores:
         """Scores from each seed's metrics (at least one seed; keys as in ``METRICS``)."""
         if not by_seed:
             raise ValueError("scores need at least one seed")
@@ -41,7 +49,7 @@ class Scores:
             name: math.fsum(metrics[name] for metrics in seeds.values()) / len(seeds)
             for name in METRICS
         }
-        return cls(mean, seeds)
+        return cls(mean, seeds, interval)
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,11 @@ class Decision:
     alpha: float | None = None
 
 
-_LATER = ("seeds", "p", "p_adjusted", "band", "detectable", "alpha")
+_LATER = {
+    "validation": ("interval",),
+    "test": ("interval",),
+    "decision": ("seeds", "p", "p_adjusted", "band", "detectable", "alpha"),
+}
 
 
 @dataclass(frozen=True)
@@ -137,11 +149,11 @@ class Entry:
     def to_json(self) -> dict[str, Any]:
         """Plain data in the order of the file; ``from_json`` is its inverse."""
         data: dict[str, Any] = _plain({"schema": ENTRY_SCHEMA, **asdict(self)})
-        if data["decision"]:
-            # Entries are history: those of earlier versions hold fewer facts, and keep their bytes.
-            absent = [name for name in _LATER if data["decision"][name] is None]
-            for name in absent:
-                del data["decision"][name]
+        # Entries are history: those of earlier versions hold fewer facts, and keep their bytes.
+        for part, later in _LATER.items():
+            for name in later if data[part] else ():
+                if data[part][name] is None:
+                    del data[part][name]
         tail = {name: data.pop(name) for name in ("not_reproducible", "evidence")}
         on_test = data.pop("on_test")
         compared = {"on_test": on_test} if on_test else {}
@@ -154,7 +166,7 @@ class Entry:
         values["proposal"] = Proposal(**data["proposal"])
         values["cost"] = Cost(**data["cost"])
         for name in ("validation", "test"):
-            values[name] = Scores(**data[name]) if data[name] else None
+            values[name] = Scores(**_tuples(data[name])) if data[name] else None
         for name, kind in (("decision", Decision), ("on_test", Comparison)):
             values[name] = kind(**_tuples(data[name])) if data.get(name) else None
         return cls(**values)

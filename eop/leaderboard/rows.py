@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 _NUMBERS = (
     "test_ndcg@10",
+    "test_low",
+    "test_high",
     "test_hr@10",
     "test_mrr",
     "validation_ndcg@10",
+    "validation_low",
+    "validation_high",
     "delta",
-    "low",
-    "high",
+    "delta_low",
+    "delta_high",
+    "on_test",
+    "on_test_low",
+    "on_test_high",
     "p_adjusted",
     "detectable",
     "over_base",
@@ -42,10 +49,11 @@ def rows(root: Path, selection: Selection | None = None) -> pd.DataFrame:
     Within a split the best canonical test NDCG@10 comes first, and rows without one last; rows of
     different splits (columns ``dataset``, ``split``) follow each other and are no ranking.
 
-    Number columns are nullable floats: what was not measured is ``<NA>``, never 0. ``delta``,
-    ``low`` and ``high`` are NDCG@10 against the parent, the champion of its time, on validation
-    with its 95 % interval; ``over_base`` and ``over_anchor`` are differences of test NDCG@10 to the
-    run's base and to the first published anchor of the data set. ``stands_on`` are the rows whose
+    Number columns are nullable floats: what was not measured is ``<NA>``, never 0. ``_low`` and
+    ``_high`` are the ends of 95 % intervals: of mean NDCG@10 on either target, and of ``delta`` and
+    ``on_test``, NDCG@10 against the parent, the champion of its time, on validation and on the
+    test. ``over_base`` and ``over_anchor`` are differences of test NDCG@10 to the run's base and to
+    the first published anchor of the data set. ``stands_on`` are the rows whose
     changes are in this one. All numbers are canonical: a subset's are of another type, which
     entries and ranks refuse.
     """
@@ -89,7 +97,7 @@ def _record(
     base = next((e for e in entries.values() if (e.run, e.kind) == (entry.run, "base")), None)
     anchor = next(iter(anchors.get(dataset, ())), None)
     at = recorded(entry)
-    interval = (decision.interval if decision else None) or (None, None)
+    compared = entry.on_test
     return {
         "dataset": dataset,
         "split": entry.evidence["split"]["digest"],
@@ -103,12 +111,15 @@ def _record(
         "standing": standing(entry),
         "promoted": decision.promoted if decision else None,
         "test_ndcg@10": _metric(entry.test, "ndcg@10"),
+        **_ends("test", entry.test.interval if entry.test else None),
         "test_hr@10": _metric(entry.test, "hr@10"),
         "test_mrr": _metric(entry.test, "mrr"),
         "validation_ndcg@10": _metric(entry.validation, "ndcg@10"),
+        **_ends("validation", entry.validation.interval if entry.validation else None),
         "delta": decision.delta if decision else None,
-        "low": interval[0],
-        "high": interval[1],
+        **_ends("delta", decision.interval if decision else None),
+        "on_test": compared.delta if compared else None,
+        **_ends("on_test", compared.interval if compared else None),
         "p_adjusted": decision.p_adjusted if decision else None,
         "detectable": decision.detectable if decision else None,
         "over_base": _over(entry, _metric(base.test, "ndcg@10") if base else None),
@@ -124,6 +135,11 @@ def _record(
         "stands_on": stands_on(entry, entries),
         "recorded": at.isoformat() if at else None,
     }
+
+
+def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def _over(entry: Entry, other: float | None) -> float | None:

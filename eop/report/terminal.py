@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -15,7 +15,7 @@ from eop.report.spending import SPENT
 from eop.report.view import GateView, NodeView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -37,7 +37,7 @@ _STYLES = {
 
 _STANDING = {PROMOTED: "bold green", WORSE: "red"}
 _METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validation_ndcg@10"}
-_BESIDE_ID = 56  # what all other columns and their padding take
+_BESIDE_ID = 64  # what all other columns and their padding take
 
 
 def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
@@ -50,7 +50,8 @@ def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
         console.print(_table(title, part, console.width))
     console.print(
         f"{MISSING} not measured.  \N{GREEK CAPITAL LETTER DELTA} is NDCG@10 against the parent on "
-        "validation, with its 95 % interval. Under a number: its seeds.",
+        "validation. Under a number: its 95 % interval over users and seeds, its seeds, and how "
+        "often the test was read.",
         style="dim",
     )
     for name, text in _footnotes(frame):
@@ -86,9 +87,9 @@ def _table(title: str, part: pd.DataFrame, width: int) -> Table:
     for row in part.to_dict("records"):
         table.add_row(
             _entry_cell(row["title"], row["entry"]),
-            _number_cell(row["test_ndcg@10"], row["seeds"]),
+            _test_cell(row),
             *(number(row[column]) for column in list(metrics.values())[1:]),
-            _delta_cell(row["delta"], row["low"], row["high"]),
+            _delta_cell(row["delta"], row["delta_low"], row["delta_high"]),
             _outcome_cell(row["outcome"], row["standing"]),
         )
     return table
@@ -105,18 +106,28 @@ def _entry_cell(title: str, entry: str) -> Text:
     return Text.assemble(_line(title, 60), "\n", (entry, "dim"))
 
 
-def _number_cell(value: object, seeds: object) -> Text:
-    text = Text(number(value))
-    if isinstance(seeds, int) and seeds and text.plain != MISSING:
-        text.append(f"\n{seeds} seed{'s' if seeds > 1 else ''}", "dim")
+def _test_cell(row: dict[Hashable, Any]) -> Text:
+    text = Text(number(row["test_ndcg@10"]))
+    if text.plain != MISSING:
+        _append_interval(text, row["test_low"], row["test_high"])
+        counts = {"seed": row["seeds"], "read": row["test_reads"]}
+        text.append("\n" + ", ".join(_count(name, n) for name, n in counts.items() if n), "dim")
     return text
 
 
 def _delta_cell(delta: object, low: object, high: object) -> Text:
     text = Text(number(delta, signed=True))
-    if number(low) != MISSING:
-        text.append(f"\n{number(low, signed=True)}..{number(high, signed=True)}", "dim")
+    _append_interval(text, low, high, signed=True)
     return text
+
+
+def _append_interval(text: Text, low: object, high: object, *, signed: bool = False) -> None:
+    if number(low) != MISSING:
+        text.append(f"\n{number(low, signed=signed)}..{number(high, signed=signed)}", "dim")
+
+
+def _count(name: str, number: int) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def _outcome_cell(outcome: str, standing: str) -> Text:

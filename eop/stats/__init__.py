@@ -1,6 +1,7 @@
 """Intervals and paired comparisons, to tell a difference from noise."""
 
 from eop.stats.gains import contribution
+from eop.stats.mean import mean_interval
 from eop.stats.multiplicity import benjamini_hochberg, holm
 from eop.stats.noise import NoiseBand, SeedNoise, noise_band, seed_noise
 from eop.stats.paired import Difference, common_seeds, paired_difference, same_seed_difference
@@ -15,6 +16,7 @@ __all__ = [
     "common_seeds",
     "contribution",
     "holm",
+    "mean_interval",
     "noise_band",
     "paired_difference",
     "read_ranks",

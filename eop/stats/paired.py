@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from eop.stats.error import standard_error
 from eop.stats.gains import gains, refused
 from eop.stats.noise import pooled
 from eop.stats.student import quantile, two_sided
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from eop.stats.error import StandardError
     from eop.stats.noise import SeedNoise
     from eop.stats.ranks import Ranks
 
@@ -25,39 +26,35 @@ if TYPE_CHECKING:
 class Difference:
     """Mean NDCG@10 of a minus that of b over the same users.
 
-    ``user_error`` and ``seed_error`` are the two parts of ``standard_error``; ``seed_error`` is
-    ``None`` when no model has two seeds: then the interval speaks of users only. ``freedom``: the
-    degrees of freedom of ``standard_error`` (Satterthwaite). ``seeds``: of a, of b.
+    ``error`` holds no part of seeds when no model has two: then the interval speaks of users only.
+    ``seeds``: of a, of b.
     """
 
     mean: float
-    standard_error: float
-    freedom: float
+    error: StandardError
     users: int
     seeds: tuple[int, int]
-    user_error: float
-    seed_error: float | None
 
     @cached_property
     def interval95(self) -> tuple[float, float]:
         """The 95 % interval of the difference, by Student's t."""
-        half = quantile(0.975, self.freedom) * self.standard_error
-        return (self.mean - half, self.mean + half)
+        return self.error.interval95(self.mean)
 
     @property
     def p(self) -> float:
         """The two-sided p-value: below 0.05 when the interval excludes 0."""
-        if self.standard_error == 0:
+        if self.error.value == 0:
             return 0.0 if self.mean else 1.0
-        return two_sided(self.mean / self.standard_error, self.freedom)
+        return two_sided(self.mean / self.error.value, self.error.freedom)
 
     def detectable(self, level: float, power: float, band: float = 0.0) -> float:
         """The true gain that a test at two-sided ``level``, above ``band``, finds with ``power``.
 
         It says what this comparison could have seen, from its error alone and not from its mean.
         """
-        critical = max(quantile(1 - level / 2, self.freedom) * self.standard_error, band)
-        return critical + quantile(power, self.freedom) * self.standard_error
+        error, freedom = self.error.value, self.error.freedom
+        critical = max(quantile(1 - level / 2, freedom) * error, band)
+        return critical + quantile(power, freedom) * error
 
 
 def paired_difference(
@@ -112,28 +109,6 @@ def _difference(
 ) -> Difference:
     """The difference of two sides, (seeds, users) each, whose seeds vary by ``noise``."""
     per_user = left.mean(axis=0) - right.mean(axis=0)
-    seeds, users = (len(left), len(right)), len(per_user)
-    user_error = float(per_user.std(ddof=1) / math.sqrt(users))
-    seed_error, freedom = None, float(users - 1)
-    error = user_error
-    if noise is not None:
-        share = 1 / seeds[0] + 1 / seeds[1]
-        seed_error = math.sqrt(noise.shared * share)
-        error = math.hypot(user_error, seed_error)
-        freedom = _satterthwaite(
-            error, user_error, users - 1, noise.variance * share, noise.freedom
-        )
-    return Difference(float(per_user.mean()), error, freedom, users, seeds, user_error, seed_error)
-
-
-def _satterthwaite(
-    error: float, user_error: float, users_freedom: int, seed_variance: float, seeds_freedom: int
-) -> float:
-    """Degrees of freedom of a sum of two variances, each estimated on its own.
-
-    What the seeds show counts in full here, also where it is no more than the users' own noise:
-    two seeds that agree are no proof that training does not vary.
-    """
-    parts = user_error**4 / users_freedom + seed_variance**2 / seeds_freedom
-    most, least = float(users_freedom), float(min(seeds_freedom, users_freedom))
-    return min(most, max(least, error**4 / parts)) if parts else most
+    seeds = (len(left), len(right))
+    error = standard_error(per_user, noise, 1 / seeds[0] + 1 / seeds[1])
+    return Difference(float(per_user.mean()), error, len(per_user), seeds)

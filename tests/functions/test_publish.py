@@ -57,6 +57,8 @@ def test_every_end_becomes_a_row(tmp_path: Path) -> None:
     assert (good.cost.actions, good.cost.wall_s, good.cost.train_s) == (15, 5.0, 1.5)
     assert (bad.outcome, bad.validation, bad.test, bad.test_reads) == ("failed", None, None, 0)
     assert bad.cost.train_s is None
+    # Neither users nor seeds differ in their ranks: the interval is a point.
+    assert good.test.interval == pytest.approx((1 / math.log2(6),) * 2)
     # Every user has rank 5 with the candidate and rank 10 with the base, on either seed.
     assert good.on_test is not None
     assert good.on_test.seeds == (1, 2)
@@ -70,6 +72,7 @@ def test_every_end_becomes_a_row(tmp_path: Path) -> None:
     popularity = read_entry(tmp_path, names[1])
     assert popularity.validation is not None
     assert (popularity.validation.seeds, popularity.cost.wall_s) == ({}, None)
+    assert popularity.validation.interval is not None
     # A job that was killed before it left publishes again: the same bytes.
     before = (tmp_path / "leaderboard" / names[2] / "entry.yaml").read_bytes()
     publish.publish(run.context("it01_publish"))

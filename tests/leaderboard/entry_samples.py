@@ -35,7 +35,7 @@ def scores(ndcg: float) -> Scores:
         seed: {"ndcg@10": ndcg + shift, "hr@10": min(1.0, 2 * ndcg), "mrr": ndcg / 2}
         for seed, shift in ((1, -0.001), (2, 0.001))
     }
-    return Scores.over_seeds(by_seed)
+    return Scores.over_seeds(by_seed, (ndcg - 0.01, ndcg + 0.01))
 
 
 def evidence(**changes: Any) -> dict[str, Any]:

@@ -38,6 +38,19 @@ def test_an_entry_reads_back_as_it_was_written(tmp_path):
     assert [entry.id for entry in read_entries(root)] == ["demo-it01-p01", "demo-it01-p02"]
 
 
+def test_a_row_of_before_intervals_keeps_its_bytes(tmp_path):
+    root = project(tmp_path)
+    entry = candidate()
+    assert entry.test is not None
+    path = write_entry(root, replace(entry, test=replace(entry.test, interval=None)), FILES)
+    data = yaml.safe_load((path / "entry.yaml").read_text())
+    assert "interval" not in data["test"]
+    assert len(data["validation"]["interval"]) == 2
+    read = read_entry(root, entry.id)
+    assert read.test is not None
+    assert (read.test.interval, read.validation) == (None, entry.validation)
+
+
 def test_missing_is_null_on_disk(tmp_path):
     root = project(tmp_path)
     data = yaml.safe_load((write_entry(root, failed(), {}) / "entry.yaml").read_text())

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from entry_samples import REPOSITORY
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eop.core.errors import EopError
@@ -114,6 +114,7 @@ def test_other_users_are_an_error_and_no_verdict():
     assert caught.value.code == "EOP652"
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1.0), max_size=5))
 def test_at_most_one_and_it_is_the_champion(qualities):
     candidates = [challenger(f"p{i:02d}", model(q)) for i, q in enumerate(qualities)]

@@ -30,10 +30,12 @@ def test_rows_go_by_canonical_test_and_end_with_the_unmeasured(tmp_path):
     assert list(frame["entry"]) == ["b", "a", "zero", "aa"]
     last = frame.iloc[-1]
     assert (last["outcome"], last["standing"]) == ("failed", "failed")
-    for column in ("test_ndcg@10", "validation_ndcg@10", "delta", "train_s", "actions", "seeds"):
+    for column in ("test_ndcg@10", "test_low", "on_test", "delta", "train_s", "actions", "seeds"):
         assert last[column] is pd.NA
     first = frame.iloc[0]
-    assert (first["low"], first["seeds"], first["test_reads"]) == (0.01, 2, 1)
+    assert (first["delta_low"], first["seeds"], first["test_reads"]) == (0.01, 2, 1)
+    assert (first["test_low"], first["test_high"]) == pytest.approx((0.29, 0.31))
+    assert (first["validation_low"], first["on_test_high"]) == (pytest.approx(0.19), pd.NA)
 
 
 def test_no_entries_is_an_empty_table_with_its_columns(tmp_path):

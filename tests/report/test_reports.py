@@ -153,6 +153,8 @@ def test_the_table_fits_80_columns_and_says_what_is_missing(found, tmp_path, nar
     assert "0.0000" not in text
     assert "promoted" in text
     assert "+0.0100..+0.0300" in text
+    assert "0.0850..0.1050" in text
+    assert "2 seeds, 1 read" in text
 
 
 def test_hostile_titles_do_not_style_the_terminal(tmp_path, monkeypatch):

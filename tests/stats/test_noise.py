@@ -51,7 +51,7 @@ def test_the_noise_of_others_widens_what_two_agreeing_seeds_would_say():
     base = [Ranks.of(users, np.where(users % 10 < 4, 1, 50))] * 2
     shaky = [Ranks.of(users, np.where(users % 10 < share, 1, 50)) for share in (3, 7)]
     alone = paired_difference(steady, base)
-    assert (alone.seed_error, alone.interval95[0] > 0) == (0.0, True)
+    assert (alone.error.of_seeds, alone.interval95[0] > 0) == (0.0, True)
     together = paired_difference(steady, base, seed_noise([steady, base, shaky]))
     assert together.mean == alone.mean
     assert together.interval95[0] < 0
@@ -65,7 +65,7 @@ def test_the_noise_of_others_never_hides_what_the_pair_itself_shows():
     quiet = [[base[0], base[0]]] * 8
     alone = paired_difference(shaky, base)
     together = paired_difference(shaky, base, seed_noise([shaky, base, *quiet]))
-    assert together.seed_error == alone.seed_error
+    assert together.error.of_seeds == alone.error.of_seeds
 
 
 def test_a_band_of_null_controls():

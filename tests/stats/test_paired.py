@@ -53,7 +53,7 @@ def test_swapping_the_sides_mirrors_everything(sides):
     a, b = sides
     there, back = paired_difference(a, b), paired_difference(b, a)
     assert there.mean == -back.mean
-    assert there.standard_error == back.standard_error
+    assert there.error.value == back.error.value
     assert there.interval95 == (-back.interval95[1], -back.interval95[0])
     assert there.seeds == back.seeds[::-1]
 
@@ -75,18 +75,18 @@ def test_the_order_of_users_and_of_seeds_does_not_matter(sides, random):
     shuffled = [Ranks.of(side.users[order], side.ranks[order]) for side in reversed(a)]
     there, again = paired_difference(a, b), paired_difference(shuffled, b)
     assert again.mean == pytest.approx(there.mean, abs=1e-12)
-    assert again.standard_error == pytest.approx(there.standard_error, abs=1e-12)
+    assert again.error.value == pytest.approx(there.error.value, abs=1e-12)
 
 
 @given(two_sides())
 def test_the_error_holds_both_spreads(sides):
     difference = paired_difference(*sides)
-    assert difference.standard_error >= difference.user_error
-    assert (difference.seed_error is None) == (difference.seeds == (1, 1))
-    half = quantile(0.975, difference.freedom) * difference.standard_error
+    assert difference.error.value >= difference.error.of_users
+    assert (difference.error.of_seeds is None) == (difference.seeds == (1, 1))
+    half = quantile(0.975, difference.error.freedom) * difference.error.value
     assert difference.interval95 == (difference.mean - half, difference.mean + half)
     users, seeds = difference.users - 1, sum(difference.seeds) - 2
-    assert min(users, seeds or users) <= difference.freedom <= users
+    assert min(users, seeds or users) <= difference.error.freedom <= users
 
 
 @given(two_sides())
@@ -99,7 +99,7 @@ def test_the_p_value_and_the_interval_say_the_same(sides):
 @given(two_sides(), st.floats(0.001, 0.2), st.floats(0.55, 0.95))
 def test_what_is_detectable_lies_above_what_is_significant(sides, level, power):
     difference = paired_difference(*sides)
-    significant = quantile(1 - level / 2, difference.freedom) * difference.standard_error
+    significant = quantile(1 - level / 2, difference.error.freedom) * difference.error.value
     assert difference.detectable(level, power) >= significant
     assert difference.detectable(level, power, band=1.0) >= 1.0
 
@@ -111,8 +111,10 @@ def test_a_known_case_by_hand():
     # Per user: 1, 1/2, 0. Seed means of a: 2/3, 1/3, of variance 1/18; b has one seed and borrows
     # it. One user of three moves with the seed: the residual's variance is 1/6, and 1/18 of a mean.
     assert difference.mean == pytest.approx(0.5)
-    assert difference.user_error == pytest.approx(0.5 / math.sqrt(3))
-    assert difference.seed_error == pytest.approx(0.0, abs=1e-8), "the users' spread holds it all"
+    assert difference.error.of_users == pytest.approx(0.5 / math.sqrt(3))
+    assert difference.error.of_seeds == pytest.approx(0.0, abs=1e-8), (
+        "the users' spread holds it all"
+    )
     assert difference.seeds == (2, 1)
 
 
@@ -132,9 +134,9 @@ def test_the_mean_is_that_of_the_common_seeds(sides):
         return
     found = same_seed_difference(a, b)
     alone = paired_difference([a[seed] for seed in common], [b[seed] for seed in common])
-    assert (found.mean, found.user_error, found.seeds) == (
+    assert (found.mean, found.error.of_users, found.seeds) == (
         alone.mean,
-        alone.user_error,
+        alone.error.of_users,
         (len(common), len(common)),
     )
 
@@ -144,8 +146,8 @@ def test_seeds_beyond_the_common_ones_say_how_much_training_varies():
     same, other = Ranks.of(users, [1, 1, 1]), Ranks.of(users, [50, 50, 50])
     found = same_seed_difference({1: same}, {1: same, 2: other})
     # Means of the second side's seeds: 1 and 0, variance 1/2; one seed on either side counts.
-    assert (found.mean, found.user_error) == (0.0, 0.0)
-    assert found.seed_error == pytest.approx(1.0)
+    assert (found.mean, found.error.of_users) == (0.0, 0.0)
+    assert found.error.of_seeds == pytest.approx(1.0)
 
 
 def test_seeds_that_disagree_widen_the_interval():
@@ -153,10 +155,9 @@ def test_seeds_that_disagree_widen_the_interval():
     steady = [Ranks.of(users, np.where(users % 2 == 0, 1, 50))] * 3
     shaky = [Ranks.of(users, np.where(users % 10 < share, 1, 50)) for share in (3, 5, 7)]
     base = [Ranks.of(users, np.full(1000, 50))] * 3
-    assert paired_difference(steady, base).seed_error == 0.0
+    assert paired_difference(steady, base).error.of_seeds == 0.0
     assert (
-        paired_difference(shaky, base).standard_error
-        > 3 * paired_difference(steady, base).standard_error
+        paired_difference(shaky, base).error.value > 3 * paired_difference(steady, base).error.value
     )
 
 
