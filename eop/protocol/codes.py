@@ -20,7 +20,7 @@ CODES = MappingProxyType(
         "EOP111": "a block is not a phase, a gate or a loop",
         "EOP112": "unknown key",
         "EOP113": "a required key is missing",
-        "EOP114": "a block stands inside a list or a quotation",
+        "EOP114": "a block stands where none is taken",
         "EOP115": "the fence is almost an eop fence",
         "EOP116": "an agent phase has no prose",
         "EOP117": "the protocol has no phase",

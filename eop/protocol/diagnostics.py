@@ -12,6 +12,8 @@ from eop.protocol.codes import CODES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_LONGEST_LINE = 240
+
 
 @dataclass(frozen=True)
 class Span:
@@ -102,14 +104,24 @@ def _render_one(found: Diagnostic) -> str:
     parts = [f"{found.where}: error[{found.code}] {found.message}"]
     if found.source is not None and found.where.line and found.where.column:
         gutter = str(found.where.line)
-        start = found.where.column - 1
-        padding = "".join(map(_blank, found.source[:start].ljust(start)))
-        width = sum(len(_blank(char)) for char in found.source[start : start + found.width])
-        parts.append(f"  {gutter} | {found.source}")
+        source, start = _part(found.source, found.where.column - 1)
+        padding = "".join(map(_blank, source[:start].ljust(start)))
+        width = sum(len(_blank(char)) for char in source[start : start + found.width])
+        parts.append(f"  {gutter} | {source}")
         parts.append(f"  {' ' * len(gutter)} | {padding}{'^' * max(width, 1)}")
     if found.hint:
         parts.append(f"  hint: {found.hint}")
     return "\n".join(parts)
+
+
+def _part(line: str, start: int) -> tuple[str, int]:
+    """What of a line is shown, and where ``start`` is in it: of a very long one the parts near."""
+    if len(line) <= _LONGEST_LINE:
+        return line, start
+    first = max(0, start - _LONGEST_LINE // 2)
+    shown = line[first : first + _LONGEST_LINE]
+    before, after = "…" * (first > 0), "…" * (first + _LONGEST_LINE < len(line))
+    return f"{before}{shown}{after}", start - first + len(before)
 
 
 def _blank(char: str) -> str:

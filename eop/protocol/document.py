@@ -12,7 +12,7 @@ from eop.core.errors import did_you_mean
 from eop.protocol.diagnostics import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from markdown_it.token import Token
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eop.protocol.source import Source
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*\S")
+_BEGINS = re.compile(r"\s*(?:`{3,}|~{3,})\s*eop\b")
 _NAMED = re.compile(r"[\s{]*(?:phase|gate|loop):\s*([A-Za-z0-9_]+)")
 
 
@@ -101,8 +102,15 @@ def _blocks(tokens: list[Token], lines: Sequence[str], report: Report) -> list[B
         for i, token in enumerate(tokens)
         if _is_heading(token)
     }
-    fences = [token for token in tokens if token.type == "fence"]
-    blocks = [block for fence in fences if (block := _misplaced(fence, lines, report))]
+    blocks = [
+        block
+        for token in tokens
+        for block in (
+            _misplaced(token, lines, report)
+            if token.type == "fence"
+            else _swallowed(token, lines, report)
+        )
+    ]
     heading: str | None = None
     for mark, until in zip(marks, starts[1:], strict=True):
         if _is_heading(mark):
@@ -138,24 +146,51 @@ def _unclosed(token: Token, inner: Sequence[str]) -> str | None:
     return None if closed else "the fence is not closed"
 
 
-def _misplaced(token: Token, lines: Sequence[str], report: Report) -> Block | None:
+def _misplaced(token: Token, lines: Sequence[str], report: Report) -> Iterator[Block]:
     """Report a fence that is meant as a block but is none; the block that it would have been."""
     start = _lines_of(token)[0]
     span = Span(start + 1, 1, len(lines[start].rstrip()))
     words = token.info.split()
+    content = token.content.split("\n")
     if words[:1] == ["eop"]:
         if words[1:]:
             message = f"unknown word '{words[1]}' after 'eop'"
             report.error("EOP115", message, span, "a block begins with a line '```eop'")
         if not token.level:
-            return None
+            return
         message = "an eop block inside a list or a quotation"
         report.error("EOP114", message, span, "move it to the left margin")
-    elif words and (words[0].lower() == "eop" or did_you_mean(words[0], ["eop"])):
-        report.error("EOP115", f"unknown fence '{words[0]}'", span, "did you mean 'eop'?")
+    elif _almost(token.info):
+        report.error("EOP115", f"unknown fence '{token.info.strip()}'", span, "write '```eop'")
+    elif words in ([], ["yaml"], ["yml"]) and _NAMED.match(content[0]):
+        hint = "write '```eop'; put an example into a fence '````markdown'"
+        report.error("EOP115", "the fence holds a block and does not say so", span, hint)
     else:
-        return None
-    return Block(start + 1, None, None, "", _names(token.content.split("\n")))
+        return
+    yield Block(start + 1, None, None, "", _names(content))
+
+
+def _almost(info: str) -> bool:
+    words = info.split()
+    return "eop" in re.split(r"[^a-z0-9]+", info.lower()) or (
+        bool(words) and did_you_mean(words[0], ["eop"]) is not None
+    )
+
+
+def _swallowed(token: Token, lines: Sequence[str], report: Report) -> Iterator[Block]:
+    """Report the eop fences in what Markdown takes whole: HTML, comments, indented lines."""
+    if token.type not in ("html_block", "code_block"):
+        return
+    start, end = _lines_of(token)
+    for at in range(start, end):
+        if not _BEGINS.match(lines[at]):
+            continue
+        inside = token.type == "html_block"
+        where = "inside HTML, or in a comment" if inside else "indented as an example is"
+        span = Span(at + 1, 1, len(lines[at].rstrip()))
+        hint = "move it to the left margin, out of HTML; delete what is not to run"
+        report.error("EOP114", f"an eop block {where}", span, hint)
+        yield Block(at + 1, None, None, "", _names(lines[at + 1 : end]))
 
 
 def _names(lines: Sequence[str]) -> tuple[str, ...]:

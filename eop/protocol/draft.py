@@ -50,7 +50,7 @@ class Placed(Generic[S]):
     @property
     def name(self) -> Span:
         """Where its name stands."""
-        return next(iter(self.node.values.values())).span
+        return _opening(self.node)
 
     def having(self, value: S, *, doubtful: bool = False) -> Placed[S]:
         """The same step with another value; doubt is never lost."""
@@ -149,13 +149,18 @@ def build_draft(document: Document, report: Report) -> Draft:
     )
 
 
+def _opening(node: Mapping) -> Span:
+    """Where a block, or the front matter, begins to say what it is: its first value."""
+    return next((value.span for value in node.values.values()), node.span)
+
+
 def _front(document: Document, report: Report) -> tuple[Mapping | None, dict[str, Any]]:
     if document.front is None:
         return None, {}
     before = report.count
     node = parse_yaml(document.front.lines, document.front.first_line, report)
     if isinstance(node, Mapping):
-        return node, read_fields(node, FRONT, "the front matter", report)
+        return node, read_fields(node, FRONT, "the front matter", report, _opening(node))
     if node is not None:
         mismatch(node, "keys and values", report, "write 'name: ...'")
     elif report.count == before:
@@ -200,7 +205,7 @@ def _is_new(step: Placed[Any], seen: dict[str, int], report: Report) -> bool:
 
 def _step(node: Mapping, block: Block, front: dict[str, Any], report: Report) -> Placed[Any] | None:
     kind = next(iter(node.keys))
-    values = read_fields(node, KINDS[kind], f"a {kind}", report)
+    values = read_fields(node, KINDS[kind], f"a {kind}", report, _opening(node))
     raw = node.values[kind]
     name = raw.value if isinstance(raw, Scalar) else None
     if not isinstance(name, str) or not name:
@@ -318,7 +323,7 @@ def _arguments(values: dict[str, Any], node: Mapping, report: Report) -> dict[st
     if not isinstance(given, Mapping):
         mismatch(given, "a mapping", report, "write {seeds: [1]}")
         return {}
-    found = read_fields(given, fields, f"the arguments of '{function}'", report)
+    found = read_fields(given, fields, f"'with' of '{function}'", report, given.span)
     return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from collections.abc import Mapping as Table
 
-    from eop.protocol.diagnostics import Report
+    from eop.protocol.diagnostics import Report, Span
 
 T = TypeVar("T")
 
@@ -128,10 +128,14 @@ def name(pattern: re.Pattern[str], what: str, rule: str) -> Shape[str]:
         value = text(node, report)
         if value is None:
             return None
-        if not pattern.fullmatch(value) or len(value) > _NAME_LIMIT:
+        if pattern.fullmatch(value) and len(value) <= _NAME_LIMIT:
+            return value
+        if pattern.fullmatch(value):
+            message = f"a {what} of {len(value)} characters"
+            report.error("EOP304", message, node.span, f"at most {_NAME_LIMIT}")
+        else:
             report.error("EOP304", f"'{value}' is not a {what}", node.span, rule)
-            return None
-        return value
+        return None
 
     return read
 
@@ -159,7 +163,8 @@ def duration(node: Node, report: Report) -> int | None:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match:
         return int(match[1]) * _SECONDS[match[2]]
-    report.error("EOP305", f"{kind_of(node)} is not a duration", node.span, "write 30s, 20m or 8h")
+    hint = "write 30s, 20m or 8h: a number from 1 to 999999 and one unit"
+    report.error("EOP305", f"{kind_of(node)} is not a duration", node.span, hint)
     return None
 
 
@@ -185,7 +190,7 @@ def file_name(node: Node, report: Report) -> str | None:
     value = text(node, report)
     if value is None or (_FILE.fullmatch(value) and len(value) <= _NAME_LIMIT):
         return value
-    hint = "letters, digits, '.', '_' and '-'; no folders, no leading dot"
+    hint = f"letters, digits, '.', '_' and '-', {_NAME_LIMIT} at most; no folders, no leading dot"
     report.error("EOP307", f"'{value}' is not a file name", node.span, hint)
     return None
 
@@ -222,7 +227,7 @@ def record(fields: Table[str, Field], *, owner: str) -> Shape[dict[str, Any]]:
             first = next(iter(fields))
             mismatch(node, "a mapping", report, f"write {{{first}: ...}}")
             return None
-        return read_fields(node, fields, owner, report)
+        return read_fields(node, fields, owner, report, node.span)
 
     return read
 
@@ -266,9 +271,12 @@ def fields_schema(fields: Table[str, Field]) -> dict[str, Any]:
 
 
 def read_fields(
-    node: Mapping, fields: Table[str, Field], owner: str, report: Report
+    node: Mapping, fields: Table[str, Field], owner: str, report: Report, opening: Span
 ) -> dict[str, Any]:
-    """The valid values of a mapping's known keys; unknown and missing keys are reported."""
+    """The valid values of a mapping's known keys; unknown and missing keys are reported.
+
+    ``opening`` is where the mapping says what it is: missing keys are reported there.
+    """
     for key, span in node.keys.items():
         if key not in fields:
             message = f"unknown key '{key}' in {owner}"
@@ -276,7 +284,7 @@ def read_fields(
     for key, field in fields.items():
         if field.required and key not in node.values:
             message = f"{owner} needs the key '{key}'"
-            report.error("EOP113", message, _opening(node), f"add '{key}: ...'")
+            report.error("EOP113", message, opening, f"add '{key}: ...'")
     values = {}
     for key, child in node.values.items():
         if key in fields:
@@ -290,9 +298,3 @@ def _key_hint(key: str, fields: Table[str, Field]) -> str:
     if key in _LATER:
         return "not part of language version 1; remove it"
     return did_you_mean(key, fields) or f"known: {', '.join(fields)}"
-
-
-def _opening(node: Mapping) -> Any:
-    """Where a mapping begins to say what it is: its first value, else itself."""
-    first = next(iter(node.values.values()), None)
-    return node.span if first is None else first.span

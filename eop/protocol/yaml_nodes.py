@@ -154,7 +154,11 @@ class _Reader:
         keys: dict[str, Span] = {}
         while not isinstance(key_event := next(self._events), MappingEndEvent):
             key_node = self._node(key_event)
-            value = self._node(next(self._events))
+            value_event = next(self._events)
+            value = self._node(value_event)
+            if _is_unwritten(value_event):
+                # The parser places what is not written at whatever comes next.
+                value = Scalar(None, key_node.span)
             key = key_event.value if isinstance(key_event, ScalarEvent) else None
             if not isinstance(key, str):
                 self.report.error("EOP301", "a key must be a word", key_node.span)
@@ -193,6 +197,10 @@ class _Reader:
         reason = ", ".join(said) or "it cannot be read"
         hint = "a text that holds ': ' needs quotes" if "not allowed here" in reason else None
         self.report.error("EOP108", f"malformed YAML: {reason}", place, hint)
+
+
+def _is_unwritten(event: Any) -> bool:
+    return isinstance(event, ScalarEvent) and event.style is None and not event.value
 
 
 def _value(event: ScalarEvent) -> str | int | float | bool | None:

@@ -219,8 +219,14 @@ FAULTS = [
         "look",
         "'tools'",
     ),
-    Fault("EOP113", "{item: idea, in: proposals", "{in: proposals", "proposals", "'item'"),
-    Fault("EOP113", "in: proposals, ", "", "idea", "'in'"),
+    Fault(
+        "EOP113",
+        "{item: idea, in: proposals",
+        "{in: proposals",
+        "{in: proposals, max: 4}",
+        "'item'",
+    ),
+    Fault("EOP113", "in: proposals, ", "", "{item: idea, max: 4}", "'in'"),
     Fault("EOP113", "after: [confirm]\n", "", "again", "'after'"),
     Fault("EOP113", "outputs: {rows: {file: rows.json}}\n", "", "publish", "'outputs'"),
     Fault(

@@ -78,7 +78,9 @@ PATTERN_FAULTS = [
         "no role",
     ),
     Fault("EOP113", _LINEAR, bta(workers=""), "propose", "'workers'"),
-    Fault("EOP113", _LINEAR, bta(workers="workers: {concurrency: 2}\n"), "2", "'max'"),
+    Fault(
+        "EOP113", _LINEAR, bta(workers="workers: {concurrency: 2}\n"), "{concurrency: 2}", "'max'"
+    ),
     Fault("EOP112", _LINEAR, bta(workers="workers: {max: 4, least: 2}\n"), "least", "'least'"),
     Fault("EOP303", _LINEAR, bta(workers="workers: {max: 21}\n"), "21", "between 1 and 20"),
     Fault("EOP303", _LINEAR, bta(workers="workers: {max: 3, concurrency: 4}\n"), "4", "max of 3"),

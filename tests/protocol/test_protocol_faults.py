@@ -10,6 +10,7 @@ from planted_budgets import BUDGET_FAULTS
 from planted_decisions import DECISION_FAULTS
 from planted_faults import FAULTS, SOUND, Fault
 from planted_patterns import PATTERN_FAULTS
+from planted_places import PLACE_FAULTS
 
 from eop.protocol.codes import CODES
 from eop.protocol.compiler import check, load
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 
     from eop.protocol.diagnostics import Diagnostic
 
-ALL_FAULTS = [*FAULTS, *BRANCH_FAULTS, *BUDGET_FAULTS, *DECISION_FAULTS, *PATTERN_FAULTS]
+ALL_FAULTS = [
+    *FAULTS,
+    *BRANCH_FAULTS,
+    *BUDGET_FAULTS,
+    *DECISION_FAULTS,
+    *PATTERN_FAULTS,
+    *PLACE_FAULTS,
+]
 WHOLE_FILE = {"EOP101", "EOP102", "EOP103", "EOP117", "EOP119"}
 
 
@@ -120,6 +128,27 @@ def test_line_ends_do_not_move_positions(project: Path, ending: str) -> None:
     assert [
         (d.code, str(d.where)) for d in found(project, faulty.replace("\n", ending))
     ] == expected
+
+
+def test_an_example_of_a_block_goes_into_a_longer_fence(project: Path) -> None:
+    example = "````markdown\n```eop\nphase: no_step\n```\n````\n"
+    assert found(project, SOUND.replace("## Propose", f"{example}\n## Propose")) == []
+
+
+def test_of_a_very_long_line_the_part_with_the_fault_is_shown(project: Path) -> None:
+    long = " and ".join(["patience > 1"] * 20)
+    text = SOUND.replace("preflight.passed", f"{long} and patiense > 2 and preflight.passed")
+    [only] = found(project, text)
+    assert only.where.column == len(f"when: {long} and ") + 1
+    line, caret = render([only]).splitlines()[1:3]
+    assert len(line) < 260
+    assert line[caret.index("^") :].startswith("patiense > 2")
+    assert caret.strip("| 0123456789") == "^" * len("patiense")
+
+
+def test_joiners_and_marks_that_scripts_need_are_no_fault(project: Path) -> None:
+    seen = "Say what you see. \U0001f469\u200d\U0001f52c \u05d0\u200e \u0645\u200c\u0646"
+    assert found(project, SOUND.replace("Say what you see.", seen)) == []
 
 
 def test_a_byte_order_mark_is_no_fault(project: Path) -> None:

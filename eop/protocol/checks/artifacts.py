@@ -62,6 +62,10 @@ def _outputs(phase: Placed[Phase], schemas: Schemas, report: Report) -> None:
         span = phase.node.at("outputs", output.name, "file")
         if output.file in files:
             report.error("EOP505", f"two outputs share the file '{output.file}'", span)
+        elif output.schema and not output.patch and not output.file.endswith(".json"):
+            message = f"'{output.file}' has a schema, and is not the name of a JSON file"
+            hint = f"name it {output.name}.json, or drop the schema"
+            report.error("EOP307", message, span, hint)
         files.add(output.file)
         if output.schema:
             schemas.load(output.schema, phase.node.at("outputs", output.name, "schema"))

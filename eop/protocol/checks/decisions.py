@@ -22,6 +22,7 @@ from eop.protocol.schema_fields import FieldError, field_type
 from eop.protocol.schemas import Schemas
 from eop.protocol.signatures import FUNCTIONS
 from eop.protocol.written import parsed
+from eop.protocol.yaml_nodes import Mapping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,17 @@ class _Reader:
         for phase in draft.phases:
             for output in phase.value.outputs:
                 self._producers.setdefault(output.name, (phase, output))
+        self._ambiguous()
+
+    def _ambiguous(self) -> None:
+        """A variable and an artifact of one name: an expression could mean either."""
+        front = self._draft.front_node
+        written = front.values.get("variables") if front else None
+        for name in self._variables.keys() & self._producers.keys():
+            if isinstance(written, Mapping):
+                message = f"'{name}' is the name of an artifact as well"
+                hint = "give the variable another name"
+                self._report.error("EOP304", message, written.key(name), hint)
 
     def check(self, node: Node | None, moment: _Moment) -> bool:
         """Report the faults of the expression at ``node``; whether it is sound, or not there."""
