@@ -1,4 +1,4 @@
-"""`eop run`, `eop reproduce` and `eop demo`."""
+"""`eop init`, `eop run`, `eop reproduce` and `eop demo`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from eop.cli.common import config_option, json_option, overrides, print_json
 from eop.core.errors import ExitCode
+from eop.driver.create import create
 from eop.driver.demo import play
 from eop.driver.loop import run_until_still
 from eop.functions.lineage import base_id
@@ -86,15 +87,35 @@ def reproduce(
     click.echo(f"{entry.name}: reproduced {same} (largest difference {verdict.largest:.2g})")
 
 
+@click.command(epilog="Example: eop init my-model --protocol hstu-evolve")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--protocol",
+    default="hstu-evolve",
+    show_default=True,
+    help="Which of the shipped protocols its config names.",
+)
+def init(folder: Path, protocol: str) -> None:
+    """Make a project in FOLDER: Snakefile, config, protocols and the recommender to evolve."""
+    create(folder, protocol=protocol)
+    click.echo(f"a project in {folder}, on the synthetic data set, its files staged in git. Next:")
+    for line in (
+        f"cd {folder} && git commit -m 'the project as it begins'",
+        "dvc remote add -d store <folder or URL>   # where weights and splits are kept",
+        "snakemake --cores 2                       # runs up to the first gate",
+        "eop doctor                                # which agents are ready on this machine",
+    ):
+        click.echo(f"  {line}")
+
+
 @click.command(epilog="Example: eop demo .demo")
 @click.argument("folder", type=click.Path(path_type=Path), default=".demo")
 @click.option("--cores", type=click.IntRange(min=1), default=2, show_default=True)
-@click.pass_obj
-def demo(root: Path, folder: Path, cores: int) -> None:
+def demo(folder: Path, cores: int) -> None:
     """Run the demo protocol in a project of its own, answering its gates on your behalf."""
     started = time.monotonic()
     folder = folder.resolve()
-    project = play(root, folder, cores=cores)
+    project = play(folder, cores=cores)
     click.echo(leaderboard_text(folder))
     base = f"leaderboard/{base_id(project)}/dvc.yaml:reproduce"
     for name, value in {

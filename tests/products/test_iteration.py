@@ -85,7 +85,7 @@ def answer(root: Path, gate: str) -> None:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     root = tmp_path_factory.mktemp("real") / "project"
-    make_project(ROOT, root)
+    make_project(root)
     with ScriptedModel(script(), TOKEN) as model:
         name_products(root, model.url)
         prepare, run, look = blocks("bash")

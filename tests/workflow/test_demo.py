@@ -218,12 +218,12 @@ def test_a_second_demo_replaces_the_first_and_nothing_else(
 ) -> None:
     project, _ = demo
     shutil.copytree(project.root, tmp_path / "again")
-    make_project(ROOT, tmp_path / "again")
+    make_project(tmp_path / "again")
     assert not (tmp_path / "again" / "runs").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("three years")
     with pytest.raises(EopError, match="this folder is no demo"):
-        make_project(ROOT, tmp_path / "mine")
+        make_project(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.txt").is_file()
 
 
