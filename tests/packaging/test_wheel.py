@@ -85,7 +85,7 @@ def test_wheel_and_checkout_make_the_same_project(site: Path, tmp_path: Path) ->
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
 
-    with pytest.raises(EopError, match="EOP834.*new or empty folder") as refused:
+    with pytest.raises(EopError, match=r"EOP834.*new or empty folder") as refused:
         create(tmp_path, protocol="minimal")
 
     assert refused.value.exit_code == ExitCode.USAGE
@@ -93,7 +93,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_unknown_protocol_is_named_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(EopError, match="EOP835.*'hstu-evolv'.*") as refused:
+    with pytest.raises(EopError, match=r"EOP835.*'hstu-evolv'") as refused:
         create(tmp_path / "new", protocol="hstu-evolv")
 
     assert "demo, hstu-evolve" in str(refused.value)
