@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eop.core.canonical import file_digest
 from eop.core.files import write_json
+from eop.evidence import FileRef
 from eop.evidence.objects import ObjectStore
 from eop.leaderboard import entry_folder
 
@@ -70,7 +71,7 @@ def keep_manifest(context: Context, result: Result, entry: Entry) -> Path:
             "reason": entry.reason,
             "decision": decision.reason if decision else None,
             "nodes": [_node(instance, node) for instance, node in result.nodes.items()],
-            "files": [*files, *_elsewhere(entry)],
+            "files": [*files, *_elsewhere(context, entry)],
         },
     )
     return path
@@ -131,10 +132,11 @@ def _stored(root: Path, store: ObjectStore, role: str, path: Path) -> dict[str, 
     }
 
 
-def _elsewhere(entry: Entry) -> Iterator[dict[str, Any]]:
-    """What DVC keeps: the split, the snapshot, weights and ranks of every user."""
+def _elsewhere(context: Context, entry: Entry) -> Iterator[dict[str, Any]]:
+    """What DVC keeps: the snapshot, the split, weights and ranks of every user."""
     evidence = entry.evidence
     groups = {
+        "snapshot": [FileRef.of(context.project.snapshot, context.root).to_json()],
         "split": evidence["split"]["files"],
         "weights": evidence["checkpoints"],
         "ranks": evidence.get("ranks", []),

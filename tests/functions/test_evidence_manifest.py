@@ -57,7 +57,7 @@ def test_every_end_has_its_evidence(root: Path) -> None:
     good, bad = read_manifest(root, GOOD), read_manifest(root, BAD)
     roles = {file["role"] for file in good["files"]}
     assert {"plan", "config", "prompt", "patch", "experiment", "preflight", "output"} <= roles
-    assert {"checkpoint", "metrics", "weights", "ranks", "decision", "split"} <= roles
+    assert {"checkpoint", "metrics", "weights", "ranks", "decision", "snapshot", "split"} <= roles
     assert (bad["outcome"], bad["reason"]) == ("failed", "implement: it does not start")
     assert [node["outcome"] for node in bad["nodes"]].count("skipped") == 3
     assert {"plan", "decision"} <= {file["role"] for file in bad["files"]}
@@ -85,26 +85,27 @@ def test_publishing_again_writes_the_same_bytes(root: Path) -> None:
     assert evidence_problems(root, GOOD) == []
 
 
-@pytest.mark.parametrize("lost", ["object", "rotted", "weights", "row"])
+@pytest.mark.parametrize("lost", ["object", "rotted", "weights", "snapshot", "row"])
 def test_what_was_lost_or_changed_is_named(root: Path, lost: str) -> None:
     manifest, store = read_manifest(root, GOOD), ObjectStore.of(root)
     prompt = next(file for file in manifest["files"] if file["role"] == "prompt")
-    weights = next(file for file in manifest["files"] if file["role"] == "weights")
+    kept = next((file for file in manifest["files"] if file["role"] == lost), None)
     if lost == "object":
         store.path(prompt["sha256"]).unlink()
     elif lost == "rotted":
         store.path(prompt["sha256"]).write_text("Do something else.")
-    elif lost == "weights":
-        (root / weights["path"]).write_bytes(b"w")
+    elif kept:
+        (root / kept["path"]).write_bytes(b"w")
     else:
         path = root / f"leaderboard/{GOOD}/entry.yaml"
         path.write_text(path.read_text() + "# edited\n")
-    expected = {"weights": weights["path"], "row": "entry.yaml"}.get(lost, prompt["path"])
+    expected = kept["path"] if kept else "entry.yaml" if lost == "row" else prompt["path"]
     (problem,) = evidence_problems(root, GOOD)
     assert problem.startswith(f"{expected}: ")
     done = call(root, "verify")
     assert (done.exit_code, expected in done.stderr) == (6, True)
-    assert call(root, "verify", BAD).exit_code == 0
+    # The other row rests on the same snapshot, and on nothing else of this.
+    assert call(root, "verify", BAD).exit_code == (6 if lost == "snapshot" else 0)
 
 
 def test_two_rows_differ_in_what_was_tried_and_came_of_it(root: Path) -> None:

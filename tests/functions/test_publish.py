@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 from dataclasses import replace
@@ -31,9 +32,10 @@ def decided(root: Path) -> Small:
     run = small(with_schema(root))
     split = run.project.split_dir
     write_json(split / "manifest.json", {"dataset": "toy", "digest": "d" * 64, "files": {}})
-    snapshot = {"path": "data/snapshots/abc.tar", "sha256": "a" * 64}
+    content = b"a snapshot"
+    snapshot = {"path": "data/snapshots/abc.tar", "sha256": hashlib.sha256(content).hexdigest()}
     write_json(run.project.run_dir / "base" / "snapshot.json", snapshot)
-    write_bytes(root / snapshot["path"], b"a snapshot")
+    write_bytes(root / snapshot["path"], content)
     run.to_branches()
     run.branch("p01")
     run.lose("p02")
