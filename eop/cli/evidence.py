@@ -10,6 +10,7 @@ import click
 
 from eop.cli.common import json_option, print_json
 from eop.core.errors import ExitCode
+from eop.functions.evidence_archive import restore as restore_objects
 from eop.functions.evidence_manifest import manifest_path
 from eop.functions.evidence_reading import differences, evidence_problems, read_manifest
 from eop.leaderboard import read_entries
@@ -72,10 +73,26 @@ def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
         for name, problems in found.items():
             for problem in problems:
                 click.echo(f"{name}: {problem}", err=True)
+        if lost:
+            click.echo("hint: in a clone, dvc pull and eop evidence restore bring files", err=True)
         verdict = f"{lost} problems" if lost else "all hold"
         click.echo(f"{len(found)} rows: {verdict}; {len(without)} rows without a manifest")
     if lost:
         sys.exit(int(ExitCode.DATA))
+
+
+@evidence.command(epilog="Example: eop evidence restore demo-synthetic-it01-p01")
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
+@click.pass_obj
+def restore(root: Path, entries: tuple[str, ...]) -> None:
+    """Bring the files of rows back into the store, from the archives that DVC keeps.
+
+    For a clone, after `dvc pull`. Without ENTRY, all rows that have a manifest.
+    """
+    known = [entry.id for entry in read_entries(root) if manifest_path(root, entry.id).is_file()]
+    for name in entries or known:
+        brought = restore_objects(root, name, read_manifest(root, name))
+        click.echo(f"{name}: {brought} files brought back")
 
 
 @evidence.command(epilog="Example: eop evidence diff demo-synthetic-base demo-synthetic-it01-p01")

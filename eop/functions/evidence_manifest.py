@@ -8,6 +8,7 @@ from eop.core.canonical import file_digest
 from eop.core.files import write_json
 from eop.evidence import FileRef
 from eop.evidence.objects import ObjectStore
+from eop.functions.evidence_archive import write_archive
 from eop.leaderboard import entry_folder
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def manifest_path(root: Path, entry_id: str) -> Path:
 
 
 def keep_manifest(context: Context, result: Result, entry: Entry) -> Path:
-    """Keep every file that the row rests on, and write its manifest beside the entry.
+    """Keep every file that the row rests on; its manifest and archive come beside the entry.
 
     Repeating it writes the same bytes. Weights, ranks, split and snapshot are named by digest and
     stay where DVC keeps them.
@@ -61,19 +62,18 @@ def keep_manifest(context: Context, result: Result, entry: Entry) -> Path:
     path = manifest_path(context.root, result.id)
     files = [_stored(context.root, store, role, file) for role, file in _files(context, result)]
     decision = entry.decision
-    write_json(
-        path,
-        {
-            "schema": SCHEMA,
-            "entry": entry.id,
-            "entry_sha256": file_digest(path.with_name("entry.yaml")),
-            "outcome": entry.outcome,
-            "reason": entry.reason,
-            "decision": decision.reason if decision else None,
-            "nodes": [_node(instance, node) for instance, node in result.nodes.items()],
-            "files": [*files, *_elsewhere(context, entry)],
-        },
-    )
+    manifest = {
+        "schema": SCHEMA,
+        "entry": entry.id,
+        "entry_sha256": file_digest(path.with_name("entry.yaml")),
+        "outcome": entry.outcome,
+        "reason": entry.reason,
+        "decision": decision.reason if decision else None,
+        "nodes": [_node(instance, node) for instance, node in result.nodes.items()],
+        "files": [*files, *_elsewhere(context, entry)],
+    }
+    write_archive(context.root, entry.id, manifest)
+    write_json(path, manifest)
     return path
 
 

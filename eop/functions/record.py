@@ -8,6 +8,7 @@ from eop.core.files import read_json, write_json
 from eop.evidence import Dvc, NoRemote
 from eop.functions.artifacts import Artifacts
 from eop.functions.commit import commit_or_print
+from eop.functions.evidence_archive import archive_path
 from eop.leaderboard import read_entry
 from eop.project.project import Project
 from eop.runtime.trace import Trace
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def record(root: Path, run: str, iteration: str) -> None:
-    """Store the split, the snapshot, the checkpoints and the ranks of an iteration's entries.
+    """Store the split, the snapshot, checkpoints, ranks and evidence of an iteration's entries.
 
     ``iteration`` is its folder's name (``it02``). Everything is added in one call and pushed when
     the project has a default remote; without one, the command that adds it is printed. Repeating
@@ -39,6 +40,9 @@ def record(root: Path, run: str, iteration: str) -> None:
             paths[entry.evidence["snapshot"]["path"]] = None
         for name in ("checkpoints", "ranks"):
             paths |= dict.fromkeys(file["path"] for file in entry.evidence.get(name, ()))
+        archive = archive_path(root, entry.id)
+        if archive.is_file():
+            paths[archive.relative_to(root).as_posix()] = None
     dvc = Dvc(root)
     dvc.init()
     stored = dvc.add(list(paths))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
 import tempfile
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eop.agents.patch import apply, apply_to_tree, changes, commit_tree, diff, init_store
 from eop.agents.target import load
+from eop.core.archives import members, pack
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json, write_bytes, writing
@@ -31,15 +30,8 @@ def pin_snapshot(root: Path, target: str) -> Path:
     Equal trees give equal bytes: names are sorted; owner, mode and time are fixed.
     """
     spec = load(root / "config" / "targets" / f"{target}.yaml")
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path in _files(root, spec.snapshot):
-            member = tarfile.TarInfo(path.relative_to(root).as_posix())
-            content = path.read_bytes()
-            member.size = len(content)
-            member.mode = 0o644
-            archive.addfile(member, io.BytesIO(content))
-    content = buffer.getvalue()
+    paths = _files(root, spec.snapshot)
+    content = pack((path.relative_to(root).as_posix(), path.read_bytes()) for path in paths)
     name = hashlib.sha256(content).hexdigest()[:16]
     path = root / "data" / "snapshots" / f"{name}.tar"
     if not path.is_file() or path.read_bytes() != content:
@@ -123,20 +115,10 @@ def steps(archive: Path, patches: Sequence[bytes]) -> list[bytes]:
 def _extract(archive: Path, to: Path) -> None:
     to.mkdir()
     # Python 3.11.0 to 3.11.3 lack extraction filters, so members are written one by one.
-    with tarfile.open(archive) as stream:
-        for member in stream:
-            content = stream.extractfile(member)
-            parts = PurePosixPath(member.name).parts
-            if content is None or member.name.startswith("/") or ".." in parts:
-                raise EopError(
-                    "EOP621",
-                    f"a snapshot holds plain files only, not '{member.name}'",
-                    where=Where(str(archive)),
-                    exit_code=ExitCode.DATA,
-                )
-            path = to / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read())
+    for name, content in members(archive):
+        path = to / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def _publish(to: Path, fill: Callable[[Path], None]) -> None:

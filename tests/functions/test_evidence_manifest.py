@@ -18,6 +18,7 @@ from eop.core.files import write_text
 from eop.evidence.objects import ObjectStore
 from eop.functions import publish
 from eop.functions.context import Context
+from eop.functions.evidence_archive import archive_path, restore
 from eop.functions.evidence_manifest import manifest_path
 from eop.functions.evidence_reading import differences, evidence_problems, read_manifest
 from eop.project.project import Project
@@ -74,14 +75,42 @@ def test_the_evidence_outlives_the_run(root: Path) -> None:
     assert ObjectStore.of(root).get(prompt["sha256"]) == b"Do it."
 
 
+def test_a_clone_has_its_evidence_from_the_archive(root: Path) -> None:
+    shutil.rmtree(root / "evidence")
+    done = call(root, "verify", GOOD)
+    assert (done.exit_code, "eop evidence restore" in done.stderr) == (6, True)
+    assert call(root, "restore").exit_code == 0
+    assert evidence_problems(root, GOOD) == evidence_problems(root, BAD) == []
+    assert f"{GOOD}: 0 files" in call(root, "restore", GOOD).stdout
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "forged", "another's"])
+def test_an_archive_that_does_not_hold_the_evidence_is_refused(root: Path, harm: str) -> None:
+    path = archive_path(root, GOOD)
+    content = path.read_bytes()
+    shutil.rmtree(root / "evidence")
+    path.unlink()
+    if harm == "cut":
+        path.write_bytes(content[:700])
+    elif harm == "forged":
+        path.write_bytes(content.replace(b"Do it.", b"Do it!"))
+    elif harm == "another's":
+        path.write_bytes(archive_path(root, BAD).read_bytes())
+    code = "EOP621" if harm == "cut" else "EOP649"
+    with pytest.raises(EopError, match=code):
+        restore(root, GOOD, read_manifest(root, GOOD))
+    assert any(line.endswith("missing") for line in evidence_problems(root, GOOD))
+
+
 def test_publishing_again_writes_the_same_bytes(root: Path) -> None:
-    before = manifest_path(root, GOOD).read_bytes()
+    paths = manifest_path(root, GOOD), archive_path(root, GOOD)
+    before = [path.read_bytes() for path in paths]
     shutil.rmtree(root / "evidence")
     project = Project.of_run(root, "r1")
     state = Trace(project.trace_dir, project.plan).state()
     phase, instance = project.plan.phase("publish"), Instance.parse("it01_publish")
     publish.publish(Context(project, phase, instance, state, Jail(Level.NONE)))
-    assert manifest_path(root, GOOD).read_bytes() == before
+    assert [path.read_bytes() for path in paths] == before
     assert evidence_problems(root, GOOD) == []
 
 
