@@ -39,7 +39,8 @@ class Claim:
 class Gain:
     """A recipe on a data set: test NDCG@10 of the run's base and its own, and how they differ.
 
-    ``interval``: of the paired difference, 95 %, over ``seeds``. What was not measured is ``None``.
+    ``interval``: of the paired difference, 95 %, over ``seeds``. ``test_reads``: of the recipe's
+    row. What was not measured is ``None``.
     """
 
     dataset: str
@@ -51,6 +52,7 @@ class Gain:
     difference: float | None
     interval: tuple[float, float] | None
     seeds: tuple[int, ...]
+    test_reads: int
     claim: Claim | None
 
     @property
@@ -84,6 +86,7 @@ def _gain(entry: Entry, base: Entry | None, claims: dict[str, Claim]) -> Gain:
         difference=compared.delta if compared else None,
         interval=compared.interval if compared else None,
         seeds=compared.seeds if compared else (),
+        test_reads=entry.test_reads,
         claim=next((claim for name, claim in claims.items() if dataset.startswith(name)), None),
     )
 

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from eop.report.terminal import MISSING, number
+from eop.report.terminal import MISSING, counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,9 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
         )
     console.print(table)
     console.print(
-        f"{MISSING} not measured, or not published. Canonical test; the interval is of the paired "
-        "difference of NDCG@10. Published numbers are of other code and another split.",
+        f"{MISSING} not measured, or not published. Canonical test; under a gain: the interval of "
+        "the paired difference of NDCG@10, its seeds, and reads of the test. Published numbers are "
+        "of other code and another split.",
         style="dim",
     )
 
@@ -51,6 +52,7 @@ def _gain_cell(gain: Gain) -> Text:
     if gain.interval:
         low, high = gain.interval
         text.append(f"\n{number(low, signed=True)}..{number(high, signed=True)}", "dim")
+        text.append(f"\n{counted(seed=len(gain.seeds), read=gain.test_reads)}", "dim")
     return text
 
 

@@ -102,6 +102,12 @@ def number(value: object, *, signed: bool = False) -> str:
     return f"{value:+.4f}" if signed else f"{value:.4f}"
 
 
+def counted(**counts: int) -> str:
+    """How many of what, in words; nothing is said of none."""
+    words = [f"{n} {name}{'' if n == 1 else 's'}" for name, n in counts.items() if n]
+    return ", ".join(words)
+
+
 def _entry_cell(title: str, entry: str) -> Text:
     return Text.assemble(_line(title, 60), "\n", (entry, "dim"))
 
@@ -110,8 +116,7 @@ def _test_cell(row: dict[Hashable, Any]) -> Text:
     text = Text(number(row["test_ndcg@10"]))
     if text.plain != MISSING:
         _append_interval(text, row["test_low"], row["test_high"])
-        counts = {"seed": row["seeds"], "read": row["test_reads"]}
-        text.append("\n" + ", ".join(_count(name, n) for name, n in counts.items() if n), "dim")
+        text.append("\n" + counted(seed=row["seeds"], read=row["test_reads"]), "dim")
     return text
 
 
@@ -124,10 +129,6 @@ def _delta_cell(delta: object, low: object, high: object) -> Text:
 def _append_interval(text: Text, low: object, high: object, *, signed: bool = False) -> None:
     if number(low) != MISSING:
         text.append(f"\n{number(low, signed=signed)}..{number(high, signed=signed)}", "dim")
-
-
-def _count(name: str, number: int) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def _outcome_cell(outcome: str, standing: str) -> Text:

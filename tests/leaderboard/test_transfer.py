@@ -79,6 +79,7 @@ def test_the_command_prints_missing_as_missing(root: Path) -> None:
     assert "+15.0%" in text
     assert "0.0321 to 0.0382, +19.0%" in text
     assert "0.0000" not in text
+    assert "2 seeds, 1 read" in text
     none = CliRunner().invoke(cli, [*argv, "--protocol", "nothing"])
     assert "Nothing was replayed yet" in none.stdout
 
