@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,14 @@ from eop.protocol.graph import Graph
 from eop.protocol.held import check_held
 from eop.protocol.model import Plan
 from eop.protocol.products import PRODUCTS
+from eop.protocol.prompts import prompts_of
 from eop.protocol.source import Source, check_characters, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from eop.protocol.model import Phase
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -61,7 +63,7 @@ def load(
     analysis = analyse(path, root=root, products=products, unpriced=unpriced)
     if analysis.diagnostics or analysis.draft is None or analysis.source is None:
         raise ProtocolErrors(analysis.diagnostics)
-    return _plan(analysis.draft, analysis.source, analysis.facts)
+    return _plan(analysis.draft, analysis.source, analysis.facts, root)
 
 
 def check(
@@ -125,7 +127,15 @@ def _told(draft: Draft, source: Source) -> str:
     return "\n".join(source.lines) if full else ""
 
 
-def _plan(draft: Draft, source: Source, facts: dict[str, str]) -> Plan:
+def _pinned(phase: Phase, root: Path) -> Phase:
+    """The phase with the prompts that its agents are told by, so that a change of one is seen."""
+    if not phase.pattern:
+        return phase
+    found = prompts_of(phase, root)
+    return replace(phase, prompts={name: prompt.digest for name, prompt in found.items()})
+
+
+def _plan(draft: Draft, source: Source, facts: dict[str, str], root: Path) -> Plan:
     front = draft.front
     return Plan(
         name=front["name"],
@@ -135,7 +145,7 @@ def _plan(draft: Draft, source: Source, facts: dict[str, str]) -> Plan:
         target=front["target"],
         variables=front.get("variables", {}),
         budget=draft.budget,
-        phases=tuple(phase.value for phase in draft.phases),
+        phases=tuple(_pinned(phase.value, root) for phase in draft.phases),
         gates=tuple(gate.value for gate in draft.gates),
         loop=draft.loops[0].value if draft.loops else None,
         facts=facts,

@@ -48,13 +48,22 @@ def prompts_of(phase: Phase, root: Path) -> dict[str, Prompt]:
     """The prompts of an agent phase, by the name that its pattern calls them.
 
     A role of a chain is told by a prompt of its own name, or else by ``DEFAULT``. Raises
-    ``EopError`` (EOP215) for one that is missing or wrong.
+    ``EopError`` (EOP215) for one that is missing or wrong, or not the one that the plan has pinned.
     """
     pattern = PATTERNS[phase.pattern or ""]
     if pattern.prompts:
         names = [n for n in pattern.prompts if n != AGGREGATE or AGGREGATE in phase.nodes]
-        return {name: read_prompt(root, name) for name in names}
-    return {role: read_prompt(root, _own(root, role)) for role in phase.nodes}
+        found = {name: read_prompt(root, name) for name in names}
+    else:
+        found = {role: read_prompt(root, _own(root, role)) for role in phase.nodes}
+    for name, prompt in found.items():
+        if phase.prompts.get(name, prompt.digest) != prompt.digest:
+            raise _wrong(
+                "it has changed since the protocol was compiled",
+                Where(prompt.path),
+                "restore it; or `eop migrate`, if the run may go on with the new one",
+            )
+    return found
 
 
 def _own(root: Path, role: str) -> str:

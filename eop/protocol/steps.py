@@ -144,7 +144,7 @@ class Phase:
     ``node_budgets`` role to what it may spend of the phase's budget. ``body`` is all that an agent
     of this phase is told of the protocol. ``when`` is the text of its guard; others go on without
     an ``optional`` phase. ``context`` is ``body``, or ``full`` when its agents are told the whole
-    document.
+    document. ``prompts`` are the digests of what its nodes are told by, as they were compiled.
     """
 
     id: str
@@ -171,6 +171,7 @@ class Phase:
     context: str = "body"
     node_budgets: dict[str, Budget] = field(default_factory=dict)
     workers: Workers | None = None
+    prompts: dict[str, str] = field(default_factory=dict)
 
     @property
     def cast(self) -> tuple[tuple[str, str], ...]:

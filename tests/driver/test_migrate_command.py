@@ -71,6 +71,16 @@ def test_a_changed_protocol_is_refused_and_migrated(root: Path) -> None:
     assert "already" in migrate(root).output
 
 
+def test_a_changed_prompt_is_a_changed_protocol(root: Path) -> None:
+    prompt = root / "config/prompts/agent.md"
+    prompt.write_text(prompt.read_text() + "\nBe brief.\n")
+    with pytest.raises(EopError, match="EOP710") as caught:
+        reopen(root)
+    assert "step 'advise' was changed: prompts" in str(caught.value)
+    assert "step 'advise' was changed: prompts" in migrate(root).output
+    reopen(root)
+
+
 def test_what_has_been_at_work_must_stay(root: Path) -> None:
     project = Project.of_run(root, RUN)
     trace = Trace(project.trace_dir, project.plan)

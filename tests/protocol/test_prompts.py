@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,3 +89,19 @@ def test_a_role_of_a_chain_is_told_by_its_own_prompt_or_the_common_one() -> None
         "writer": DEFAULT,
         "critic": "critic",
     }
+
+
+def test_a_plan_pins_the_prompts_that_its_nodes_are_told_by(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "config", tmp_path / "config")
+    path = tmp_path / "config/protocols/minimal.eop.md"
+    plan = load(path, root=tmp_path)
+    own = tmp_path / "config/prompts/agent.md"
+    text = own.read_text()
+    own.write_text(f"{text}\nBe brief.\n")
+    assert load(path, root=tmp_path).digest != plan.digest
+    told = next(phase for phase in plan.phases if phase.pattern)
+    with pytest.raises(EopError, match=r"agent\.md: error.EOP215. it has changed since"):
+        prompts_of(told, tmp_path)
+    own.write_text(text)
+    assert load(path, root=tmp_path).digest == plan.digest
+    assert {p.digest for p in prompts_of(told, tmp_path).values()} == set(told.prompts.values())
