@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eop.agents import patch, workspace
 from eop.agents.contract import Expected, Mode, Request, Status, Turn
 from eop.agents.invoke import invoke
+from eop.agents.orphaned import settle
 from eop.agents.retry import RETRIES, wait_s
 from eop.core.canonical import digest, file_digest
 from eop.core.errors import EopError, Where
@@ -136,6 +137,8 @@ class Nodes:
         tries = attempts.earlier(node.folder, node.product)
         for one in tries:
             self.ledger.charge(role, one.usage, node.share)
+            if one.status is None:
+                settle(one.directory)
         attempt = self._until_accepted(tries, node, request, identity)
         return attempts.commit(
             node.folder,

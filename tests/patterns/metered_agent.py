@@ -53,10 +53,20 @@ class Metered(Fake):
         return Command(super().command(request).argv, env, secrets=(request.endpoint.token,))
 
 
-def metered(folder: Path, url: str, **changes: Any) -> Any:
+# Tells its token to whoever reads what it leaves.
+LEAKY = PROGRAM.replace(
+    "for number in range(9)",
+    """print("my token:", os.environ["TOKEN"], flush=True)
+for kept in (Path(os.environ["HOME"], "token"), Path("../outputs/token.txt")):
+    kept.write_text(os.environ["TOKEN"])
+for number in range(9)""",
+)
+
+
+def metered(folder: Path, url: str, program: str = PROGRAM, **changes: Any) -> Any:
     """The result of a phase of one agent; its trees are made once."""
     if not (folder / "base").is_dir():
         base(folder)
         snapshot(folder)
     phase = linear_phase(**changes)
-    return run(task(folder, phase, Metered(PROGRAM, url=url), prices=PRICES))
+    return run(task(folder, phase, Metered(program, url=url), prices=PRICES))
