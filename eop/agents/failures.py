@@ -50,7 +50,8 @@ _AFTER_STATUS = _table(
         r"overloaded|at capacity|high demand|rate.?limit|too many requests|time(?:d )?.?out"
         r"|econn|connection|network error|error sending request|stream disconnected"
         r"|(?:server|internal|service).?(?:error|unavailable)|bad gateway|socket hang up"
-        r"|fetch failed|broken pipe|unexpected eof",
+        r"|fetch failed|broken pipe|unexpected eof|malformed response"
+        r"|other side closed",
     ),
     (
         Status.AUTH_ERROR,

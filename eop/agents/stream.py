@@ -20,14 +20,16 @@ _MOST_BYTES = 256 << 20
 def json_lines(path: Path) -> Iterator[dict[str, Any] | None]:
     """Each finished line as an object, ``None`` for a line that is none; none for no such file.
 
+    The objects of a list on one line are told one by one: some products give a whole run so.
     A last line without a newline that is no whole object was cut off and is not told from one
     that is still written, so it is left out.
     """
     with _opened(path) as stream:
         for line in stream:
-            value = _object(line) if line.strip() else None
-            if value is not None or (line.endswith(b"\n") and line.strip()):
-                yield value
+            if line.strip():
+                found = _objects(line)
+                if found or line.endswith(b"\n"):
+                    yield from found or [None]
             if stream.tell() > _MOST_BYTES:
                 return
 
@@ -80,10 +82,21 @@ def _is_record(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(content: bytes) -> dict[str, Any] | None:
+    found = _decoded(content)
+    return found if isinstance(found, dict) else None
+
+
+def _objects(line: bytes) -> list[dict[str, Any]]:
+    found = _decoded(line)
+    listed = found if isinstance(found, list) else [found]
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def _decoded(content: bytes) -> Any:
     try:
-        value = json.loads(line.decode(errors="replace"), parse_constant=lambda _: None)
-        return _encodable(value) if isinstance(value, dict) else None
+        value = json.loads(content.decode(errors="replace"), parse_constant=lambda _: None)
+        return _encodable(value)
     except (ValueError, RecursionError):
         return None
 

@@ -37,6 +37,14 @@ def test_what_is_no_plain_file_holds_nothing(tmp_path: Path, put: Callable[[Path
     assert (list(json_lines(path)), json_file(path), tail(path)) == ([], {}, "")
 
 
+def test_a_list_on_a_line_is_its_objects(tmp_path: Path) -> None:
+    path = tmp_path / "stdout"
+    path.write_text('[{"a": 1}, 2, {"b": 3}]\n[]\n"word"\n[{"a": 1}')
+    assert list(json_lines(path)) == [{"a": 1}, {"b": 3}, None, None]
+    path.write_text(f'{"[" * 100_000}\n{{"a": 1}}\n')
+    assert list(json_lines(path)) == [None, {"a": 1}]
+
+
 def test_a_file_over_the_cap_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "session.jsonl"
     path.write_text('{"a": 1}\n' * 10)

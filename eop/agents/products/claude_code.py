@@ -35,6 +35,7 @@ _CAPABILITIES = MappingProxyType(
 )
 # The turn limit is a net under the runtime's own count: a turn has one action at least.
 _SPARE_TURNS = 5
+_SINCE = "model_usage_since_last_result"
 _SUBTYPES = MappingProxyType(
     {
         "error_max_turns": Status.BUDGET_EXHAUSTED,
@@ -170,8 +171,7 @@ def _failure(stream: Stream, result: dict[str, Any]) -> Failure:
 def _usage(stream: Stream) -> Usage:
     if not stream.results:
         return _lower_bound(stream)
-    # Each result tells the totals of the session so far, subagents included.
-    models = list(mapping(stream.results[-1], "modelUsage").values())
+    models = _by_model(stream.results)
     if not models:
         return _reported(mapping(stream.results[-1], "usage"))
     costs = [money(model, "costUSD") for model in models]
@@ -190,6 +190,17 @@ def _usage(stream: Stream) -> Usage:
         source="final",
         complete=True,
     )
+
+
+def _by_model(results: list[dict[str, Any]]) -> list[Any]:
+    """What each model did for this process, subagents included.
+
+    The totals are those of the session, which began before a process that resumed it; newer
+    versions also tell with each result what came since the last one.
+    """
+    if all(_SINCE in result for result in results):
+        return [model for result in results for model in mapping(result, _SINCE).values()]
+    return list(mapping(results[-1], "modelUsage").values())
 
 
 def _reported(usage: dict[str, Any]) -> Usage:

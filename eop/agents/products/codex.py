@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from eop.agents.contract import Command, Mode, Usage
@@ -86,7 +87,7 @@ class Codex(RealProduct):
     def parse(self, recording: Recording) -> list[Event]:
         """Events of the stream, with the actions and the usage of the session file."""
         stream = _read_stream(recording.stdout)
-        rollout = _read_rollouts(recording.sessions)
+        rollout = _read_rollouts(recording.sessions, stream.thread, stream.turns)
         # The fuller source: a session file that was cut short must not hide what the stream has.
         fuller = rollout.calls if len(rollout.calls) >= len(stream.calls) else stream.calls
         events = [*stream.events, *fuller.values(), *rollout.events]
@@ -98,7 +99,10 @@ class Codex(RealProduct):
 
 @dataclass
 class _Read:
-    """What a file holds: events in order, tool calls by id, the final report, usages."""
+    """What a file holds: events in order, tool calls by id, the final report, usages.
+
+    ``turns`` is how many were begun in ``thread``.
+    """
 
     events: list[Event] = field(default_factory=list)
     calls: dict[str, Event] = field(default_factory=dict)
@@ -106,6 +110,8 @@ class _Read:
     last_message: str = ""
     usages: list[dict[str, Any]] = field(default_factory=list)
     total: dict[str, Any] = field(default_factory=dict)
+    thread: str = ""
+    turns: int = 0
 
 
 def _inline_table(values: dict[str, Any]) -> str:
@@ -147,7 +153,10 @@ def _read_stream(path: Path) -> _Read:
 def _stream_line(read: _Read, line: dict[str, Any]) -> None:
     match text(line, "type"):
         case "thread.started":
-            read.events.append(Event(Kind.STARTED, {"session_id": text(line, "thread_id")}))
+            read.thread = text(line, "thread_id")
+            read.events.append(Event(Kind.STARTED, {"session_id": read.thread}))
+        case "turn.started":
+            read.turns += 1
         case "item.started" | "item.updated" | "item.completed":
             _item(read, mapping(line, "item"))
         case "error" if text(line, "message").startswith(_STILL_TRYING):
@@ -195,13 +204,26 @@ def _item(read: _Read, item: dict[str, Any]) -> None:
         read.events.append(Event(Kind.OTHER, {"raw": item}))
 
 
-def _read_rollouts(paths: tuple[Path, ...]) -> _Read:
-    """Every session file of the run: a subagent or a review has one of its own."""
+def _read_rollouts(paths: tuple[Path, ...], thread: str, turns: int) -> _Read:
+    """Every session file of the run: a subagent or a review has one of its own.
+
+    That of a resumed ``thread`` begins with turns of earlier runs: its last ``turns`` are of this.
+    """
     read = _Read()
     for path in paths:
-        for line in json_lines(path):
+        earlier = _lines_of_earlier_runs(path, thread, turns) if thread and turns else 0
+        for line in islice(json_lines(path), earlier, None):
             _rollout_line(read, text(line, "type"), mapping(line, "payload"))
     return read
+
+
+def _lines_of_earlier_runs(path: Path, thread: str, turns: int) -> int:
+    last: dict[str, int] = {}
+    for place, line in enumerate(json_lines(path), 1):
+        payload = mapping(line, "payload")
+        if text(payload, "thread_id") == thread and text(payload, "turn_id"):
+            last[text(payload, "turn_id")] = place
+    return max(list(last.values())[:-turns], default=0)
 
 
 def _rollout_line(read: _Read, kind: str, payload: dict[str, Any]) -> None:

@@ -34,6 +34,7 @@ _CAPABILITIES = MappingProxyType(
 )  # fmt: skip
 _GOES_ON = frozenset({"tool-calls", "tool_calls", "tool_use"})
 _BROKEN_OFF = {"content-filter": Status.REFUSED, "error": None, "failed": None}
+_NO_SUCH_TOOL = "invalid"
 _DENIED = ("rejected permission", "rule which prevents")
 
 
@@ -116,8 +117,10 @@ class OpenCode(RealProduct):
         run = _Run([], {}, [])
         for line in json_lines(recording.stdout):
             _line(run, line or {})
-        complete = run.final is not None
-        tail = [usage_event(_usage(run.steps, complete=complete), subagents=_subagents(run))]
+        # Of the steps of a subagent it tells nothing.
+        subagents = _subagents(run)
+        complete = run.final is not None and not subagents
+        tail = [usage_event(_usage(run.steps, complete=complete), subagents=subagents)]
         if run.final is not None:
             tail.append(Event(Kind.FINAL, run.final))
         return [*run.events, *tail]
@@ -168,7 +171,8 @@ def _end_of_step(reason: str, answer: str) -> dict[str, Any] | None:
 def _tool(run: _Run, part: dict[str, Any]) -> None:
     state, name = mapping(part, "state"), text(part, "tool", "name")
     identity = text(part, "callID", "id")
-    failed = text(state, "status") == "error"
+    # A call of a tool that does not exist is told as a success of this one.
+    failed = text(state, "status") == "error" or name == _NO_SUCH_TOOL
     refused = failed and any(word in text(state, "error", "output") for word in _DENIED)
     data = {
         "id": identity,

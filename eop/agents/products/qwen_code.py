@@ -38,7 +38,8 @@ _CAPABILITIES = MappingProxyType(
 _SPARE_TURNS = 5
 _TURNS_SPENT = 53
 _OUT_OF_TURNS = "Reached max session turns"
-_API_ERROR = re.compile(r"^\[?API Error: ")
+# The whole answer, or what an answer that broke off ends with.
+_API_ERROR = re.compile(r"^\[?API Error: |\[API Error: [^\]]*\]\s*$")
 
 
 class QwenCode(RealProduct):
