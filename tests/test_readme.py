@@ -9,10 +9,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from eop.agents.products import REAL
 from eop.cli import cli
 from eop.compile.graph import mermaid
 from eop.protocol.compiler import check, load
 from eop.protocol.diagnostics import render
+from eop.protocol.products import VENDORS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -61,3 +63,13 @@ def test_every_command_that_is_named_exists() -> None:
     assert named == set(cli.commands)
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"^make (\w+)", README, re.MULTILINE)) <= targets
+
+
+def test_the_agent_products_are_those_that_are_tested() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| ([a-z]+) \| ([\d.]+) \|", README, re.MULTILINE)
+    assert {name: vendor for name, vendor, _ in rows} == {name: VENDORS[name] for name in REAL}
+    pinned = (ROOT / "tests/products/package.json").read_text()
+    locked = (ROOT / "tests/products/requirements-openhands.txt").read_text()
+    known = re.findall(r'": "(?:npm:@openai/codex@)?(\d[\d.]+)', pinned)
+    known += re.findall(r"^openhands-sdk==(\S+)", locked, re.MULTILINE)
+    assert sorted(version for *_, version in rows) == sorted(known)

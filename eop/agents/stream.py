@@ -28,8 +28,9 @@ def json_lines(path: Path) -> Iterator[dict[str, Any] | None]:
         for line in stream:
             if line.strip():
                 found = _objects(line)
-                if found or line.endswith(b"\n"):
-                    yield from found or [None]
+                yield from found
+                if not found and line.endswith(b"\n"):
+                    yield None
             if stream.tell() > _MOST_BYTES:
                 return
 
