@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from eop.cli.common import json_option, open_project, print_json, run_option
 from eop.cli.watch import watch_run
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
+from eop.driver.pinned import changed_pins
 from eop.functions.published import published_problems
 from eop.report import status_json, status_text
 from eop.runtime.trace import Trace
@@ -44,26 +46,44 @@ def status(root: Path, run_name: str | None, as_json: bool, watch: bool) -> None
         click.echo(status_text(project, position), nl=False)
 
 
+def _digits(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Enough digits of a digest that no other event has them by chance."""
+    if value is not None and not re.fullmatch(r"[0-9a-f]{12,64}", value):
+        raise click.BadParameter("12 to 64 hex digits, as `eop verify` prints them")
+    return value
+
+
 @click.command(epilog="Example: eop verify --run hstu-evolve-ml-100k")
 @run_option
+@click.option(
+    "--head", metavar="DIGEST", callback=_digits, help="An earlier head that you noted elsewhere."
+)
 @json_option
 @click.pass_obj
-def verify(root: Path, run_name: str | None, as_json: bool) -> None:
+def verify(root: Path, run_name: str | None, head: str | None, as_json: bool) -> None:
     """Derive the run again from its trace and its artifacts, and name all that disagrees.
 
     When those agree, the published rows are checked too: entries, notes, weights, split, snapshot.
+
+    A trace that holds ends with its head, the digest of its last event. Whoever may write to
+    the run's folder could cut the trace or write all of it anew, but not so that it holds a head
+    which you noted elsewhere: --head asks for that.
     """
     project = open_project(root, run_name)
-    findings = verify_run(root, project.run)
+    findings, last = verify_run(root, project.run, head), None
     if not findings:
         state = Trace(project.trace_dir, project.plan).state()
-        findings = published_problems(project, state)
+        last = {"seq": state.seq, "digest": state.head}
+        pins = [project.relative(path) for path in changed_pins(project, state)]
+        findings = [f"{path} is not what the run began with, or is missing" for path in pins]
+        findings += published_problems(project, state)
     if as_json:
-        print_json({"run": project.run, "findings": findings})
+        print_json({"run": project.run, "findings": findings, "head": last})
     elif findings:
         for finding in findings:
             click.echo(finding, err=True)
     else:
         click.echo(f"{project.run}: the trace, the artifacts, the gates and the rows agree")
+        click.echo(f"head {last['digest']} (event {last['seq']})" if last else "")
     if findings:
         sys.exit(int(ExitCode.STATE))

@@ -11,6 +11,7 @@ from eop.agents.jail import choose
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_bytes, write_json
 from eop.core.locks import exclusive
+from eop.driver.pinned import require_pins
 from eop.functions.context import Context
 from eop.functions.recommender import CandidateError
 from eop.functions.registry import function
@@ -34,12 +35,14 @@ def run_node(root: Path, run: str, key: str) -> None:
 
     A node that has left already is adopted: its outcome is written again from the trace and its
     work is not repeated. While another process works on the node (the orphan of a killed run),
-    this one waits and then adopts. Raises ``EopError`` when the state machine refuses the node.
+    this one waits and then adopts. Raises ``EopError`` when the state machine refuses the node, or
+    what the run has pinned was edited (EOP712).
     """
     project = Project.of_run(root, run)
     trace = Trace.resumed(project.trace_dir, project.plan)
     instance = Instance.parse(key)
     folder = project.run_dir / instance.directory
+    require_pins(project, trace.state())
     with exclusive(folder / ".lock", wait=True):
         document = perform(
             trace, root, project.plan, instance, lambda entered: _work(project, instance, entered)

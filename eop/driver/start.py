@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
+from eop.driver.pinned import require_pins
 from eop.functions.trees import pin_snapshot
 from eop.runtime.migration import differences
 from eop.runtime.signatures import SIGNERS_COPY, Signers, require_keygen
@@ -25,8 +26,8 @@ def open_run(project: Project) -> Trace:
     """The trace of the project's run; a new run is started, an old one must fit the project.
 
     Raises ``EopError`` (EOP710, EOP711) when the protocol or the workflow config has changed
-    since the run began: a run never changes its procedure on the way. EOP712 when the run's own
-    copy of the config was edited, EOP713 when a new run would publish under used entry ids,
+    since the run began: a run never changes its procedure on the way. EOP712 when one of the
+    run's own copies was edited, EOP713 when a new run would publish under used entry ids,
     EOP714 when the end of the trace is missing. EOP614 when nobody could sign an answer, EOP715
     when those who may sign are not those that the run began with.
     """
@@ -34,7 +35,7 @@ def open_run(project: Project) -> Trace:
     signers = _signers(project)
     if trace.begun:
         _must_fit(project)
-        _must_be_the_begun(project, trace)
+        require_pins(project, trace.state())
         _must_know_what_has_left(project, trace.state())
         require_all_events(project, trace.events)
         _must_be_judged_alike(project, trace.state(), signers)
@@ -49,8 +50,9 @@ def open_run(project: Project) -> Trace:
     if signers is not None:
         write_bytes(project.run_dir / SIGNERS_COPY, signers.content)
         facts["signers"] = signers.digest
-    more = {"snapshot": file_digest(project.snapshot), "variables": project.config.variables}
-    trace.append("run_started", {**facts, **more})
+    copies = {"snapshot": project.snapshot, "experiment": project.base_experiment}
+    facts |= {name: file_digest(path) for name, path in copies.items()}
+    trace.append("run_started", {**facts, "variables": project.config.variables})
     return trace
 
 
@@ -120,18 +122,6 @@ def _must_be_new(project: Project) -> None:
             f"the leaderboard holds entries of an earlier run '{project.run}': {', '.join(used)}",
             where=Where("leaderboard"),
             hint=_another(project),
-            exit_code=ExitCode.STATE,
-        )
-
-
-def _must_be_the_begun(project: Project, trace: Trace) -> None:
-    """Jobs read ``config.json``; the trace holds the digest that it began with."""
-    if trace.state().config != project.config_digest:
-        raise EopError(
-            "EOP712",
-            "the run's copy of its config is not the one that it began with",
-            where=Where(project.relative(project.run_dir / "config.json")),
-            hint=f"restore the file, or {_another(project)}",
             exit_code=ExitCode.STATE,
         )
 

@@ -332,9 +332,10 @@ SHAPES: dict[str, dict[str, Check]] = {
     "run_ended": {"reason": _one_of(*END_REASONS)},
 }
 
-# What an event may carry besides. A run that names signers takes signed answers only.
+# What an event may carry besides. A run that names signers takes signed answers only; what an
+# earlier version began says nothing of its experiment.
 OPTIONAL: dict[str, dict[str, Check]] = {
-    "run_started": {"signers": _sha256},
+    "run_started": {"signers": _sha256, "experiment": _sha256},
     "gate_approved": {"signature": _name},
     "gate_rejected": {"signature": _name},
 }

@@ -79,8 +79,14 @@ def _start(plan: Plan, event: Event) -> State:
     if wrong:
         raise Refused(f"not the variables of the plan, or not of its types: {', '.join(wrong)}")
     heads = (data["run"], data["plan"], data["config"], data["snapshot"])
-    signers = data.get("signers")
-    return State(*heads, event.seq, event.digest, signers=signers, variables=dict(variables))
+    return State(
+        *heads,
+        event.seq,
+        event.digest,
+        variables=dict(variables),
+        signers=data.get("signers"),
+        experiment=data.get("experiment"),
+    )
 
 
 def _check_chain(state: State, event: Event) -> None:

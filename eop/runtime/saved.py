@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATE_FILE = "state.json"
-_SCHEMA = b"state/1 "
+_SCHEMA = b"state/2 "
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
@@ -70,7 +70,7 @@ def _to_json(state: State) -> dict[str, Any]:
 # Fields that JSON holds as they are, and those whose keys are pairs.
 _PLAIN = (
     "run", "plan", "config", "snapshot", "seq", "head", "iteration", "unmetered", "variables",
-    "ended", "signers",
+    "ended", "signers", "experiment",
 )  # fmt: skip
 _KEYED = ("branches", "revisions", "feedback", "sent_back")
 

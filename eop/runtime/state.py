@@ -99,7 +99,8 @@ class State:
     ``sent_back`` counts how often a phase's goto was taken in an iteration. ``unmetered`` counts
     attempts of unknown usage that had no reservation to stand for it.
     ``signers`` is the digest of the file of those who may sign answers, ``None`` where a name is
-    enough. While there is a ``halt``, nothing is entered or skipped.
+    enough. ``experiment`` is that of the pinned experiment config, where it was recorded. While
+    there is a ``halt``, nothing is entered or skipped.
     """
 
     run: str
@@ -122,6 +123,7 @@ class State:
     ended: str | None = None
     halt: Halt | None = None
     signers: str | None = None
+    experiment: str | None = None
 
     @property
     def active(self) -> tuple[str, ...]:

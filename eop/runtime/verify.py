@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError
 from eop.core.files import read_json
 from eop.protocol.model import Plan
-from eop.runtime import budgets, facts, witnesses
+from eop.runtime import budgets, facts, fanout, witnesses
 from eop.runtime.artifacts import changed
 from eop.runtime.gates import APPROVED, REJECTED, gate_file
 from eop.runtime.lifecycle import is_final, outcome
@@ -17,17 +17,20 @@ from eop.runtime.signatures import UnsignedError, pinned, statement
 from eop.runtime.trace import NOT_CANONICAL, Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from eop.runtime.events import Event
     from eop.runtime.signatures import Signers
     from eop.runtime.state import State
 
 
-def verify(root: Path, run: str) -> list[str]:
+def verify(root: Path, run: str, head: str | None = None) -> list[str]:
     """Findings about run ``run`` of the project at ``root``, one line each; empty when it holds.
 
     Reads ``plan.json``, the trace, ``head.json``, the artifacts, the requests, the sentinels and
-    the outcome files; neither Snakemake nor anything that it keeps.
+    the outcome files; neither Snakemake nor anything that it keeps. ``head`` is the digest of an
+    event, or its first digits, that somebody noted elsewhere: the trace must still hold it.
     """
     folder = root / "runs" / run
     plan = _plan(folder / "plan.json")
@@ -43,9 +46,11 @@ def verify(root: Path, run: str) -> list[str]:
     lost = witnesses.cut(folder, trace.events)
     return [
         *([lost] if lost else []),
+        *_noted(head, trace.events()),
         *(f"event {e.seq}: {NOT_CANONICAL}" for e in trace.events() if not e.is_canonical),
         *_artifacts(root, state),
         *facts.contradictions(root, plan, state),
+        *_branches(root, plan, state, trace.events()),
         *_decisions(root, state),
         *budgets.overdrawn(plan, state),
         *_outcomes(folder, state),
@@ -69,6 +74,34 @@ def _artifacts(root: Path, state: State) -> list[str]:
             problem = changed(root, artifact)
             if problem:
                 findings.append(f"{key}: {problem}")
+    return findings
+
+
+def _noted(head: str | None, events: Sequence[Event]) -> list[str]:
+    """That no event is the one noted elsewhere: all before it hang on its digest."""
+    if head is None or any(event.digest.startswith(head) for event in events):
+        return []
+    return [f"no event has the digest {head}: the trace was cut or written anew since that"]
+
+
+def _branches(root: Path, plan: Plan, state: State, events: Sequence[Event]) -> list[str]:
+    """Branches that are not those of the list which opened them."""
+    committed = {a.sha256: a for node in state.nodes.values() for a in node.artifacts}
+    opens = {phase.branch: phase.fan_out for phase in plan.heads}
+    findings = []
+    for event in events:
+        if event.type != "branches_opened":
+            continue
+        fan_out, listed = opens[event.data["item"]], committed[event.data["artifact"]]
+        if fan_out is None or changed(root, listed):
+            continue
+        try:
+            same = fanout.read_branches(root / listed.path, fan_out) == event.data["branches"]
+        except ValueError:
+            same = False
+        if not same:
+            what = f"the branches of '{event.data['item']}' are not those of {listed.path}"
+            findings.append(f"event {event.seq}: {what}")
     return findings
 
 

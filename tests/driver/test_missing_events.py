@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +57,28 @@ def test_a_missing_end_is_told_and_nothing_is_added(project: Project, command: s
         "00000001.json",
         "00000002.json",
     ]
+
+
+def test_verify_prints_a_head_and_asks_for_one_that_was_noted(project: Project) -> None:
+    said = call(project, "verify")
+    assert said.exit_code == 0
+    events = Trace(project.trace_dir, project.plan).events()
+    assert said.output.splitlines()[-1] == f"head {events[-1].digest} (event 3)"
+    head = json.loads(call(project, "verify", "--json").output)["head"]
+    assert head == {"seq": 3, "digest": events[-1].digest}
+    for noted in (events[-1].digest, events[0].digest[:12]):
+        assert call(project, "verify", "--head", noted).exit_code == 0
+    lost = call(project, "verify", "--head", "0" * 64)
+    assert lost.exit_code == ExitCode.STATE
+    assert "no event has the digest" in lost.output
+    assert call(project, "verify", "--head", "1234").exit_code == ExitCode.USAGE
+
+
+def test_verify_names_what_is_not_as_the_run_began_with_it(project: Project) -> None:
+    project.base_experiment.write_text("name: edited\n")
+    found = json.loads(call(project, "verify", "--json").output)
+    name = project.relative(project.base_experiment)
+    assert found["findings"] == [f"{name} is not what the run began with, or is missing"]
 
 
 def test_an_end_that_was_written_anew_is_not_taken_for_the_old_one(project: Project) -> None:

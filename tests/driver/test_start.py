@@ -12,11 +12,16 @@ from function_runs import config, plan_of
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
+from eop.driver.node import run_node
+from eop.driver.pinned import changed_pins
 from eop.driver.start import open_run
 from eop.project.project import Project
+from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+KEY = "it01_propose"
 
 
 def project(root: Path, **changes: Any) -> Project:
@@ -87,8 +92,34 @@ def test_an_edited_copy_of_the_config_is_refused(tmp_path: Path) -> None:
     open_run(begun)
     path = begun.run_dir / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 4}))
-    with pytest.raises(EopError, match="EOP712"):
+    with pytest.raises(EopError, match="EOP712") as caught:
         open_run(project(tmp_path, threads=4))
+    assert str(caught.value).startswith("runs/r1/config.json: ")
+
+
+@pytest.mark.parametrize("pinned", ["experiment", "snapshot"])
+def test_neither_a_run_nor_a_job_goes_on_with_an_edited_copy(tmp_path: Path, pinned: str) -> None:
+    begun = project(tmp_path)
+    state = open_run(begun).state()
+    path = begun.base_experiment if pinned == "experiment" else begun.snapshot
+    content = path.read_bytes()
+    for spoil in (lambda: path.write_bytes(content + b" "), path.unlink):
+        spoil()
+        assert changed_pins(begun, state) == [path]
+        for goes_on in (lambda: open_run(project(tmp_path)), lambda: run_node(tmp_path, "r1", KEY)):
+            with pytest.raises(EopError, match="EOP712") as caught:
+                goes_on()
+            assert str(caught.value).startswith(f"{path.relative_to(tmp_path)}: ")
+    assert len(Trace(begun.trace_dir, begun.plan).events()) == 1, "nothing has been entered"
+    path.write_bytes(content)
+    assert changed_pins(begun, state) == []
+
+
+def test_what_an_earlier_version_began_says_nothing_of_its_experiment(tmp_path: Path) -> None:
+    begun = project(tmp_path)
+    state = open_run(begun).state()
+    write_text(begun.base_experiment, "name: edited\n")
+    assert changed_pins(begun, replace(state, experiment=None)) == []
 
 
 @pytest.mark.parametrize("entry", ["r1-base", "r1-popularity", "r1-it02-p03"])

@@ -60,7 +60,7 @@ def test_nothing_changes_without_one(run: Run) -> None:
     [
         lambda content: content[:-1],
         lambda content: b"",
-        lambda content: content.replace(b"state/1", b"state/2"),
+        lambda content: content.replace(b"state/2", b"state/1"),
         lambda content: content.replace(b"completed", b"abandoned"),
         lambda content: content.partition(b"\n")[2],
     ],

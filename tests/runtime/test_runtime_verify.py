@@ -14,7 +14,9 @@ from eop.protocol.model import Budget
 from eop.runtime.events import GENESIS, Event, encode
 from eop.runtime.lifecycle import outcome
 from eop.runtime.node import Instance, Outcome, Usage
+from eop.runtime.trace import Trace
 from eop.runtime.verify import verify
+from eop.runtime.witnesses import remember
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +48,12 @@ def rewrite(run: Run, events: list[Event]) -> None:
         chained = replace(event, seq=seq, prev=before)
         (run.trace.directory / f"{seq:08d}.json").write_bytes(encode(chained))
         before = chained.digest
+
+
+def note_anew(run: Run) -> None:
+    """Let ``head.json`` know the trace as it is now."""
+    (run.folder / "head.json").unlink()
+    remember(run.folder, Trace(run.trace.directory, run.plan).state())
 
 
 def findings(run: Run) -> list[str]:
@@ -111,6 +119,35 @@ def test_a_trace_that_ends_before_what_was_noted(run: Run) -> None:
         findings(run)[0]
         == f"the trace ends at event {number - 1}, and head.json knows event {number}"
     )
+
+
+def test_a_trace_that_was_written_anew_together_with_all_that_knows_of_it(run: Run) -> None:
+    """Only a digest that was noted elsewhere tells: here, of somebody who waited a day less."""
+    run.advance()
+    events = run.trace.events()
+    head = events[-1].digest
+    assert verify(run.root, run.name, head) == []
+    assert verify(run.root, run.name, events[3].digest[:12]) == [], "an earlier head holds as well"
+    rewrite(run, [replace(event, time="2026-01-01T00:00:00.000+00:00") for event in events])
+    note_anew(run)
+    assert findings(run) == []
+    assert verify(run.root, run.name, head) == [
+        f"no event has the digest {head}: the trace was cut or written anew since that"
+    ]
+
+
+def test_branches_that_the_list_does_not_name(run: Run) -> None:
+    events = list(run.trace.events())
+    at = next(i for i, event in enumerate(events) if event.type == "branches_opened")
+    opened = events[at].data
+    titles = {**opened["branches"], "p02": "Something else"}
+    events[at] = replace(events[at], data={**opened, "branches": titles})
+    rewrite(run, events)
+    note_anew(run)
+    assert findings(run) == [
+        f"event {at + 1}: the branches of 'proposal' are not those of "
+        "runs/r1/it01/propose/artifacts/proposals.json"
+    ]
 
 
 def test_an_edited_event(run: Run) -> None:
