@@ -7,13 +7,13 @@ from string import Template
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _RULE = Template(
     """\
 # $comment
 rule $name:
-$local    input:
+$place    input:
 $inputs
     output:
         $output,
@@ -26,7 +26,7 @@ $params
     threads: $threads
     resources:
         runtime=$minutes,
-    message:
+$asked    message:
         $message
     script:
         $script
@@ -36,7 +36,11 @@ $params
 
 @dataclass(frozen=True)
 class Rule:
-    """A literal rule; ``comment`` gives the protocol's line, ``minutes`` the time limit."""
+    """A literal rule; ``comment`` gives the protocol's line, ``minutes`` the time limit.
+
+    A ``local`` one is never given to a cluster; those of one ``group`` that follow each other are
+    given to it as one job.
+    """
 
     name: str
     comment: str
@@ -49,7 +53,10 @@ class Rule:
     script: str
     threads: int = 1
     minutes: int = 60
+    gpus: int = 0
+    ram_mb: int | None = None
     local: bool = False
+    group: str | None = None
 
     def text(self) -> str:
         """Snakemake source of the rule; equal rules give equal bytes."""
@@ -65,10 +72,24 @@ class Rule:
             benchmark=repr(self.benchmark),
             threads=self.threads,
             minutes=self.minutes,
-            local="    localrule: True\n" if self.local else "",
+            place="".join(f"    {line}\n" for line in self._place()),
+            asked="".join(f"        {line},\n" for line in self._asked()),
             message=repr(_braces(self.message)),
             script=repr(self.script),
         )
+
+    def _place(self) -> Iterator[str]:
+        if self.local:
+            yield "localrule: True"
+        elif self.group:
+            yield f"group: {self.group!r}"
+
+    def _asked(self) -> Iterator[str]:
+        """Resources in the words of Snakemake and its cluster plugins."""
+        if self.gpus:
+            yield f"gpu={self.gpus}"
+        if self.ram_mb is not None:
+            yield f"mem_mb={self.ram_mb}"
 
 
 def _block(lines: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
 from eop.driver.pinned import require_pins
 from eop.functions.trees import pin_snapshot
+from eop.project.config import OF_MACHINES
 from eop.runtime.migration import differences
 from eop.runtime.signatures import SIGNERS_COPY, Signers, require_keygen
 from eop.runtime.trace import Trace
@@ -39,7 +40,7 @@ def open_run(project: Project) -> Trace:
         _must_know_what_has_left(project, trace.state())
         require_all_events(project, trace.events)
         _must_be_judged_alike(project, trace.state(), signers)
-        # What the digest leaves out (`commit`, `allow_unsafe`) may change: jobs read this file.
+        # What the digest leaves out (`commit` and the like) may change: jobs read this file.
         write_if_changed(project.run_dir / "config.json", dumps(project.config.to_json()))
         return trace
     _must_be_new(project)
@@ -178,7 +179,7 @@ def _must_fit(project: Project) -> None:
         changed = [
             f"{key}: {old.get(key)!r} -> {value!r}"
             for key, value in project.config.to_json().items()
-            if old.get(key) != value and key not in ("commit", "allow_unsafe")
+            if old.get(key) != value and key not in OF_MACHINES
         ]
         raise EopError(
             "EOP711",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 CONFIG_FILE = "config/config.yaml"
 SCHEMA_FILE = "config/schemas/config.schema.yaml"
 SYNTHETIC = "synthetic"
+# Where jobs of agents run under a profile of a cluster.
+HEAD = "head"
+# Keys about the person's machines: they decide no result and may change while a run goes on.
+OF_MACHINES = ("commit", "allow_unsafe", "agent_jobs")
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class Config:
 
     ``threads`` counts CPU threads of one training; ``tolerance`` is absolute, in metric units.
     ``agents`` are the settings of the real products, by product. ``memory`` is what an agent may
-    be told of earlier results, tokens; 0 tells it nothing.
+    be told of earlier results, tokens; 0 tells it nothing. ``agent_jobs`` says whether agents run
+    on the ``head`` node or on the ``cluster``.
     """
 
     protocol: str
@@ -50,6 +55,7 @@ class Config:
     signers: str | None = None
     variables: dict[str, Value] = field(default_factory=dict)
     memory: int = 1500
+    agent_jobs: str = HEAD
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -114,6 +120,7 @@ def resolve(root: Path, raw: Mapping[str, Any], plan: Plan) -> Config:
         signers=raw.get("gates", {}).get("signers"),
         variables=resolve_variables(plan.variables, raw.get("variables") or {}, CONFIG_FILE),
         memory=raw.get("memory", Config.memory),
+        agent_jobs=raw.get("agent_jobs", Config.agent_jobs),
     )
 
 

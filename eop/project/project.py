@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from eop.core.canonical import digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json
-from eop.project.config import Config
+from eop.project.config import OF_MACHINES, Config
 from eop.protocol.model import Plan
 
 if TYPE_CHECKING:
@@ -100,10 +100,9 @@ class Project:
     def config_digest(self) -> str:
         """Digest of what decides a run's results.
 
-        ``commit`` and ``allow_unsafe`` are about the person's machine and left out.
+        What is about the person's machines is left out.
         """
-        facts = self.config.to_json()
-        return digest({k: v for k, v in facts.items() if k not in ("commit", "allow_unsafe")})
+        return digest({k: v for k, v in self.config.to_json().items() if k not in OF_MACHINES})
 
     def relative(self, path: Path) -> str:
         """``path`` as text relative to the root, as artifacts and Snakemake name it."""

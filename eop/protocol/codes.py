@@ -54,6 +54,7 @@ CODES = MappingProxyType(
         "EOP309": "an empty list or mapping",
         "EOP310": "an item is listed twice",
         "EOP311": "an expression of the wrong type",
+        "EOP312": "a malformed amount of memory",
         # control flow
         "EOP401": "dependencies form a cycle",
         "EOP402": "a phase can run before the gate that guards its input",

@@ -21,6 +21,7 @@ from eop.protocol.model import (
     OnReject,
     Output,
     Phase,
+    Resources,
     Review,
     Workers,
 )
@@ -260,6 +261,7 @@ def _phase(name: str, values: dict[str, Any], node: Mapping, block: Block, repor
         pattern=values.get("pattern"),
         nodes=_cast(values.get("pattern"), nodes, workers),
         workers=workers,
+        resources=_resources(values.get("resources", {})),
         node_budgets={
             role: _budget(node["budget"], attempts=budget.attempts)
             for role, node in nodes.items()
@@ -354,6 +356,10 @@ def _loop(name: str, values: dict[str, Any], block: Block) -> Loop:
 def _size(node: Node | None) -> int:
     """How many outputs a phase seems to declare; one when that cannot be told."""
     return len(node.keys) if isinstance(node, Mapping) else 1
+
+
+def _resources(found: dict[str, int]) -> Resources:
+    return Resources(found.get("cpus", 1), found.get("gpus", 0), found.get("ram"))
 
 
 def _budget(values: dict[str, Any] | None, attempts: int = 1) -> Budget:

@@ -41,6 +41,7 @@ HELD: Mapping[str, tuple[str, str]] = MappingProxyType(
         "with": (BOTH, "typed by the function; passed as given"),
         "tools": (BOTH, "every product can enforce them; the product is started with them alone"),
         "budget": (BOTH, "fits into the run's; ends a node that exceeds it"),
+        "resources": (BOTH, "GPUs where a network is run; each job asks its machine for them"),
         "when": (BOTH, "typed, reads what is known by then; a node enters only when it is true"),
         "optional": (BOTH, "nobody requires what it leaves; others go on without it"),
         "context": (BOTH, "known; the manifest of what an agent was told names it"),

@@ -25,6 +25,7 @@ from eop.protocol.shapes import (
     file_name,
     integer,
     listing,
+    memory,
     mismatch,
     name,
     record,
@@ -47,6 +48,8 @@ CONTEXTS = ("body", "full")
 MOST = 99
 MOST_TURNS = 999
 MOST_WORKERS = 20
+MOST_CPUS = 1024
+MOST_GPUS = 64
 
 _WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
 _STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
@@ -66,6 +69,16 @@ _budget = record({**_SPENT, "attempts": Field(integer(1, 9))}, owner="budget")
 _run_budget = record(
     {unit: Field(field.shape, unit in ("actions", "wall")) for unit, field in _SPENT.items()},
     owner="the run's budget",
+)
+
+
+_RESOURCES = record(
+    {
+        "cpus": Field(integer(1, MOST_CPUS)),
+        "gpus": Field(integer(1, MOST_GPUS)),
+        "ram": Field(memory),
+    },
+    owner="resources",
 )
 
 
@@ -292,6 +305,7 @@ PHASE: Mapping[str, Field] = MappingProxyType(
         "with": Field(_with),
         "tools": Field(listing(choice(TOOLS, "tool"))),
         "budget": Field(_budget),
+        "resources": Field(_RESOURCES),
         "outputs": Field(table(_word, _OUTPUT), required=True),
         "when": Field(expression),
         "optional": Field(boolean),

@@ -50,6 +50,10 @@ _RECIPE = name(
 )
 
 
+# What a function runs of the recommender.
+NETWORK, CHECKING = "network", "checks"
+
+
 @dataclass(frozen=True)
 class Signature:
     """A function's contract.
@@ -59,7 +63,9 @@ class Signature:
     ``change`` says that it works on a patch or on a composed experiment config; ``join`` that it
     works on joined branches; ``items`` that it works in a branch, opened by an item of what the
     function of that name leaves; ``branch`` that it works in a branch of any kind; ``leaves``
-    are the artifacts it writes, which its phase must declare.
+    are the artifacts it writes, which its phase must declare; ``runs`` says what it runs of the
+    recommender: ``network``, which may use many cores and GPUs, ``checks``, which takes a minute of
+    one core, or nothing.
     """
 
     leaves: tuple[Output, ...]
@@ -70,6 +76,7 @@ class Signature:
     join: bool = False
     branch: bool = False
     items: str | None = None
+    runs: str | None = None
 
 
 FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
@@ -77,6 +84,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
         "baseline": Signature(
             (Output("baseline", "baseline.json"),),
             {"seeds": _SEEDS, "twins": Field(_SEED_LIST)},
+            runs=NETWORK,
         ),
         "recipes": Signature(
             (Output("recipes", "recipes.json", "recipes"),),
@@ -92,16 +100,24 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             branch=True,
             items="recipes",
         ),
-        "preflight": Signature((Output("preflight", "preflight.json", "preflight"),), change=True),
+        "preflight": Signature(
+            (Output("preflight", "preflight.json", "preflight"),), change=True, runs=CHECKING
+        ),
         "train": Signature(
             (Output("checkpoint", "checkpoint.json", "checkpoint"),),
             {"seeds": _SEEDS},
             after=("preflight",),
             guard="preflight.passed",
+            runs=NETWORK,
         ),
-        "evaluate": Signature((Output("metrics", "metrics.json", "metrics"),), after=("train",)),
+        "evaluate": Signature(
+            (Output("metrics", "metrics.json", "metrics"),), after=("train",), runs=NETWORK
+        ),
         "refit": Signature(
-            (Output("refit", "refit.json", "refit"),), after=("evaluate",), branch=True
+            (Output("refit", "refit.json", "refit"),),
+            after=("evaluate",),
+            branch=True,
+            runs=NETWORK,
         ),
         "promote": Signature(
             (Output("decision", "decision.json", "decision"),),

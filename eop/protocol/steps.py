@@ -127,6 +127,19 @@ class Workers:
 
 
 @dataclass(frozen=True)
+class Resources:
+    """What the job of a phase needs of the machine that it runs on.
+
+    ``cpus`` are cores, at least as many as it computes with; ``gpus`` whole GPUs; ``ram_mb``
+    megabytes of main memory, ``None`` for what the profile gives a job.
+    """
+
+    cpus: int = 1
+    gpus: int = 0
+    ram_mb: int | None = None
+
+
+@dataclass(frozen=True)
 class Back:
     """Go back to phase ``to`` while ``when`` is true, at most ``max`` times in an iteration."""
 
@@ -172,6 +185,7 @@ class Phase:
     node_budgets: dict[str, Budget] = field(default_factory=dict)
     workers: Workers | None = None
     prompts: dict[str, str] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
 
     @property
     def cast(self) -> tuple[tuple[str, str], ...]:

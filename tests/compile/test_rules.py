@@ -55,6 +55,13 @@ def test_a_gate_runs_on_the_spot() -> None:
     assert "\n    localrule: True\n" in make(local=True).text()
 
 
+def test_what_a_job_asks_for_and_where_it_runs() -> None:
+    text = make(gpus=2, ram_mb=16000, threads=8, group="training").text()
+    assert "    threads: 8\n" in text
+    assert "        runtime=60,\n        gpu=2,\n        mem_mb=16000,\n" in text
+    assert "\n    group: 'training'\n    input:\n" in text
+
+
 @given(st.text())
 def test_a_title_stays_one_literal(title: str) -> None:
     text = make(message=title, comment=title).text()

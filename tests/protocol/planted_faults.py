@@ -113,6 +113,7 @@ phase: evaluate
 needs: [train]
 for_each: idea
 function: evaluate
+resources: {cpus: 2, gpus: 1, ram: 4GB}
 budget: {wall: 5m}
 outputs: {metrics: {file: metrics.json, schema: metrics}}
 ```
@@ -290,6 +291,10 @@ FAULTS = [
     Fault("EOP304", "version: 0.1.0", "version: v1", "v1"),
     Fault("EOP305", "wall: 30m", "wall: 30 minutes", "30 minutes"),
     Fault("EOP305", "wall: 30m", "wall: 1800", "1800"),
+    Fault("EOP312", "function: publish", "function: publish\nresources: {ram: 16G}", "16G"),
+    Fault("EOP312", "function: publish", "function: publish\nresources: {ram: 0GB}", "0GB"),
+    Fault("EOP303", "function: publish", "function: publish\nresources: {cpus: 0}", "0"),
+    Fault("EOP112", "function: publish", "function: publish\nresources: {gpu: 1}", "gpu"),
     Fault("EOP306", "eop: 1", "eop: 2", "2"),
     Fault("EOP307", "file: analysis.md", "file: ../analysis.md", "../analysis.md"),
     Fault("EOP308", "default: 2", "default: two", "two"),
@@ -325,6 +330,7 @@ FAULTS = [
     Fault("EOP413", "function: publish\n", "", "publish", "neither"),
     Fault("EOP413", "function: publish", "function: publish\npattern: linear", "function", "both"),
     Fault("EOP414", "function: publish", "function: publish\ntools: [read]", "tools"),
+    Fault("EOP414", "function: publish", "function: publish\nresources: {gpus: 2}", "2", "publish"),
     Fault("EOP414", "function: publish", "function: publish\ncontext: full", "context"),
     Fault("EOP414", "{analyst: scripted}", "{analyst: scripted}\nreview: {rounds: 1}", "review"),
     Fault("EOP414", "{analyst: scripted}", "{analyst: scripted}\nwith: {seeds: [1]}", "with"),

@@ -8,6 +8,7 @@ from eop.core.errors import did_you_mean
 from eop.protocol.model import OTHER
 from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER, Pattern
 from eop.protocol.products import VENDORS
+from eop.protocol.signatures import FUNCTIONS, NETWORK
 from eop.protocol.yaml_nodes import Listing
 from eop.protocol.yaml_nodes import Mapping as YamlMapping
 
@@ -37,6 +38,17 @@ def check_phases(draft: Draft, report: Report, products: Mapping[str, frozenset[
         if "on_branch" in keys and "for_each" not in keys:
             message = "'on_branch' means nothing outside a branch"
             report.error("EOP414", message, phase.node.key("on_branch"), "add for_each or drop it")
+        _gpus(phase, report)
+
+
+def _gpus(phase: Placed[Phase], report: Report) -> None:
+    """A GPU is dear: it is set aside for phases that can use one."""
+    signature = FUNCTIONS.get(phase.value.function or "")
+    runs = signature.runs if signature else None
+    if phase.value.resources.gpus and runs != NETWORK:
+        users = ", ".join(name for name, one in FUNCTIONS.items() if one.runs == NETWORK)
+        message = f"'gpus' means nothing on '{phase.value.id}': it would hold a GPU and not use it"
+        report.error("EOP414", message, phase.node.at("resources", "gpus"), f"only {users} do")
 
 
 def _neither_or_both(phase: Placed[Phase], report: Report) -> None:
