@@ -1,10 +1,10 @@
-# setup · demo · data · test · products · test-products · lint · bench · event-schema · block-schema · error-pages
+# setup · demo · data · test · products · test-products · test-slurm · lint · bench · event-schema · block-schema · error-pages
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test products test-products lint mutants bench event-schema block-schema error-pages clean-demo
+.PHONY: setup demo data test products test-products test-slurm lint mutants bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 	@$(BIN)/python -m eop.agents.jail
@@ -42,6 +42,10 @@ products:
 # Claude Code, Codex and others as they are, against a model that plays a script: minutes, no key
 test-products: setup
 	@tests/products/run.sh $(BIN)/python
+
+# A run with trainings on a Slurm of this machine alone: minutes, root (docs/howto/cluster.md)
+test-slurm: setup
+	@tests/slurm/run.sh $(BIN)/python
 
 # Hours: changes the checks and the state machine, and lists what no test noticed (docs/testing.md).
 # make mutants ARGS="eop.runtime.joins*"

@@ -88,6 +88,16 @@ def copy_sources(to: Path) -> Project:
     return Project(to)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave Slurm out, unless the marker is named."""
+    if "slurm" in (config.option.markexpr or ""):
+        return
+    real = [item for item in items if item.get_closest_marker("slurm")]
+    if real:
+        config.hook.pytest_deselected(items=real)
+        items[:] = [item for item in items if item not in real]
+
+
 @pytest.fixture(scope="session")
 def at_first_gate(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose `minimal` run stands at its gate; tests work on copies of it."""

@@ -8,16 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
-from conftest import Project, copy_sources
+from conftest import Project
+from short_run import RUN, approve_all, leaderboard, short_project, to_the_end
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-RUN = "short-synthetic"
 # Node to wait for, and whether its own process dies too (a crash of the machine) or lives on as an
 # orphan (a kill of Snakemake alone).
 KILLS = [
@@ -29,81 +28,6 @@ KILLS = [
     ("it01_promote", "all"),
     ("it01_publish", "snakemake"),
 ]
-PLAYBOOK = {
-    "steps": [
-        {
-            "when": {"phase": "propose"},
-            "do": [
-                {
-                    "write": {
-                        "output": "proposals",
-                        "json": [
-                            {
-                                "id": name,
-                                "title": name,
-                                "hypothesis": "it may help",
-                                "change": "see the patch",
-                                "falsifier": "NDCG@10 falls",
-                                "risks": [],
-                            }
-                            for name in ("no-residual", "crash")
-                        ],
-                    }
-                }
-            ],
-        },
-        {
-            "when": {"phase": "implement", "role": "implementer", "proposal": "no-residual"},
-            "do": [{"edits": "demo/no-residual.yaml"}],
-        },
-        {"when": {"phase": "implement", "role": "implementer"}, "do": [{"crash": 3}]},
-        {
-            "when": {"phase": "implement", "role": "reviewer"},
-            "do": [{"review": {"from_check": True}}],
-        },
-        *(
-            {"when": {"phase": phase}, "do": [{"write": {"output": output, "text": "as seen"}}]}
-            for phase, output in (
-                ("investigate_code", "code_report"),
-                ("investigate_data", "data_report"),
-                ("analyze", "analysis"),
-            )
-        ),
-        {
-            "when": {"phase": "evolve"},
-            "do": [{"write": {"output": "directions", "json": [{"title": "stop", "why": "end"}]}}],
-        },
-    ]
-}
-
-
-def short_project(to: Path) -> Project:
-    """The demo's procedure with one turn, one seed and one epoch."""
-    project = copy_sources(to)
-    config = project.root / "config"
-    protocol = (config / "protocols/demo.eop.md").read_text()
-    protocol = protocol.replace("name: demo", "name: short").replace("max: 2\n", "max: 1\n")
-    (config / "protocols/short.eop.md").write_text(protocol.replace("[1, 2]", "[1]"))
-    (config / "playbooks/short.yaml").write_text(yaml.safe_dump(PLAYBOOK))
-    experiment = config / "experiments/synthetic.yaml"
-    experiment.write_text(experiment.read_text().replace("epochs: 2", "epochs: 1"))
-    project.configure(protocol="config/protocols/short.eop.md")
-    return project
-
-
-def approve_all(project: Project) -> None:
-    for page in (project.root / "gates").rglob("*.request.md"):
-        page.with_name(page.name.replace("request.md", "approved")).touch()
-
-
-def to_the_end(project: Project) -> None:
-    for _ in range(8):
-        done = project.snakemake("--quiet")
-        assert done.returncode == 0, done.stdout + done.stderr
-        if "RUN ENDED: completed" in done.stderr:
-            return
-        approve_all(project)
-    raise AssertionError("the run did not end")
 
 
 def entered(project: Project) -> list[str]:
@@ -133,18 +57,6 @@ def kill_in(project: Project, node: str, whom: str) -> None:
             return
         approve_all(project)
     raise AssertionError(f"{node} was never entered")
-
-
-def leaderboard(project: Project) -> dict[str, Any]:
-    """What a leaderboard says; times and costs are left out, they are those of each run."""
-    rows = {}
-    for path in sorted((project.root / "leaderboard").glob("*/entry.yaml")):
-        entry = yaml.safe_load(path.read_text())
-        names = ("outcome", "reason", "validation", "test", "decision", "parent", "kind")
-        rows[entry["id"]] = {name: entry[name] for name in names}
-        rows[entry["id"]]["patch"] = entry["evidence"]["patch"]
-        rows[entry["id"]]["checkpoints"] = entry["evidence"]["checkpoints"]
-    return rows
 
 
 @pytest.mark.slow
