@@ -40,7 +40,8 @@ _BEFORE_STATUS = _table(
     ),
     (
         Status.QUOTA_EXHAUSTED,
-        r"quota|usage limit|credit balance|billing|spend(?:ing)? limit|out of credits",
+        r"quota|usage limit|credit balance|billing|spend(?:ing)? limit|out of credits"
+        r"|payment.?required",
     ),
     (Status.REFUSED, r"(?:usage|content)[ _]policy|content[ _]filter|model_refusal"),
 )
