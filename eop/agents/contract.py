@@ -10,11 +10,13 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from eop.core.canonical import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from eop.agents.events import Event
     from eop.agents.jail import Level
@@ -55,6 +57,9 @@ class Stop(StrEnum):
     IDLE = "idle"
     BUDGET = "budget"
     OUTPUT_CAP = "output_cap"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    DISK = "disk"
     CANCELLED = "cancelled"
 
 
@@ -66,7 +71,8 @@ class Limits:
     a call of the model), ``stdout_bytes`` the cap on the two streams together, ``grace_s`` the time
     after each of SIGINT and SIGTERM. ``actions`` is enforced while the product runs.
     ``model_calls``, tokens (read, written, or both: ``tokens``) and ``usd`` are held by the gateway
-    before each call; without one they are judged when the product has ended.
+    before each call; without one they are judged when the product has ended. ``memory_share`` is of
+    the machine's memory, ``disk_bytes`` of the attempt's folder.
     """
 
     actions: int | None = None
@@ -79,6 +85,9 @@ class Limits:
     output_tokens: int | None = None
     tokens: int | None = None
     usd: float | None = None
+    memory_share: float = 0.75
+    processes: int = 1000
+    disk_bytes: int = 8 << 30
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         """The request as a product may read it: paths as text, without the runtime's own."""
-        data: dict[str, Any] = _plain(asdict(self))
+        data: dict[str, Any] = plain(asdict(self))
         for private in ("store", "hidden", "task", "endpoint"):
             del data[private]
         return data
@@ -344,7 +353,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data for the attempt's record."""
-        data: dict[str, Any] = _plain(asdict(self))
+        data: dict[str, Any] = plain(asdict(self))
         return data
 
 
@@ -389,11 +398,3 @@ class Product(Protocol):
 
     def parse(self, recording: Recording) -> list[Event]:
         """Normalised events of a run that may be unfinished, broken or empty; it never raises."""
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value

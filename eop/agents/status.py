@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from eop.agents.events import Event
 
 _STOPPED_FOR_TIME = {Stop.TIMEOUT: "wall clock", Stop.IDLE: "no progress"}
-_STOPPED_FOR_BUDGET = {Stop.BUDGET: "action budget", Stop.OUTPUT_CAP: "output cap"}
+_STOPPED_FOR_BUDGET = {
+    Stop.BUDGET: "action budget",
+    Stop.OUTPUT_CAP: "output cap",
+    Stop.MEMORY: "memory cap",
+    Stop.PROCESSES: "cap on processes",
+    Stop.DISK: "cap on its folder",
+}
 # The product's own word on what went wrong, where it counts as an error class of its own.
 _ERROR_CLASSES = (
     Status.TRANSIENT_ERROR,

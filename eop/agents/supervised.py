@@ -33,12 +33,16 @@ _STOPS = {
     "wall": Stop.TIMEOUT,
     "idle": Stop.IDLE,
     "output": Stop.OUTPUT_CAP,
+    "memory": Stop.MEMORY,
+    "processes": Stop.PROCESSES,
+    "disk": Stop.DISK,
     "caller": Stop.CANCELLED,
 }
 # A product that has reported its end and says nothing more has this long to go.
 _LINGER_S = 10.0
 _POLL_S = 0.1
-_WATCHED = ("wall_s", "idle_s", "stdout_bytes", "grace_s")
+_WATCHED = ("wall_s", "idle_s", "stdout_bytes", "grace_s", "processes", "disk_bytes")
+_MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 # Counting re-reads the stream; it may take this share of the time between two counts.
 _COUNTING_SHARE = 0.1
 
@@ -82,6 +86,8 @@ def run(
         "stdout": str(folder / "stdout"),
         "stderr": str(folder / "stderr"),
         "report": str(folder / "exit.json"),
+        "folder": str(folder),
+        "memory_bytes": int(request.limits.memory_share * _MEMORY),
         **{name: getattr(request.limits, name) for name in _WATCHED},
     }
     # The values may be secret: they go through the pipe, and only the names are kept.
@@ -139,6 +145,7 @@ def bounded(
             "idle_s": wall_s,
             "stdout_bytes": most_bytes,
             "grace_s": Limits.grace_s,
+            "folder": None,
         }
         _supervise(spec, None)
         ended = read_json(report)

@@ -22,8 +22,14 @@ from typing import Any
 _SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.02
 _SWEEP_S = 10.0
+# How often what is used is looked at, and the most of the time that looking at files may take.
+_LOOK_S = 1.0
+_LOOK_SHARE = 0.1
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _DEAD = frozenset("ZXx")
+# In a time of grace these would take more yet.
+_AT_ONCE = frozenset({"memory", "processes", "disk"})
 
 
 def main() -> None:
@@ -31,9 +37,10 @@ def main() -> None:
 
     The spec is a line of JSON on standard input, for its environment may hold secrets: argv, cwd,
     env, layers (processes between the first that is started and the command itself), stdin,
-    stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s. Each byte that follows says that
-    there was progress which the streams do not show; the end of standard input stops the command.
-    Report: rc (negative for a signal), stop (wall, idle, output, caller or null), survivors
+    stdout, stderr, report, wall_s, idle_s, stdout_bytes, grace_s; folder, which may be null, and if
+    not, memory_bytes, processes, and disk_bytes for the files in it. Each byte that follows says
+    that there was progress which the streams do not show; the end of standard input stops the
+    command. Report: rc (negative for a signal), stop (a word of ``_watch``, or null), survivors
     (processes that outlived the command; null when they died uncounted with their namespace),
     wall_s. A command that cannot start: ``error``.
     """
@@ -54,7 +61,10 @@ def main() -> None:
         return
     try:
         stop = _watch(child, spec, streams, started)
-        if stop is not None:
+        if stop in _AT_ONCE:
+            child.kill()
+            child.wait()
+        elif stop is not None:
             _end(child, spec, streams)
     finally:
         swept = _sweep(child)
@@ -79,8 +89,12 @@ def _start(spec: dict[str, Any], streams: list[int]) -> subprocess.Popen[bytes]:
 def _watch(
     child: subprocess.Popen[bytes], spec: dict[str, Any], streams: list[int], started: float
 ) -> str | None:
-    """Wait for the end; the word for the limit that was reached, ``None`` for an end of its own."""
+    """Wait for the end; the word for the limit that was reached, ``None`` for an end of its own.
+
+    wall, idle, output, memory, processes, disk; caller, when that one wants the end.
+    """
     size, changed = 0, started
+    used = _Used(spec)
     while child.poll() is None:
         now = time.monotonic()
         grown = _written(streams)
@@ -92,12 +106,68 @@ def _watch(
             return "idle"
         if size > spec["stdout_bytes"]:
             return "output"
+        beyond = used.beyond(now)
+        if beyond is not None:
+            return beyond
         word = _word()
         if word == b"":
             return "caller"
         if word is not None:
             changed = time.monotonic()
     return None
+
+
+class _Used:
+    """What the command and all that it has started use, looked at now and then."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.due = 0.0
+        self.disk_due = 0.0
+
+    def beyond(self, now: float) -> str | None:
+        """The word for the cap that is passed, if one is."""
+        if self.spec["folder"] is None or now < self.due:
+            return None
+        self.due = now + _LOOK_S
+        alive = _descendants(os.getpid())
+        if len(alive) > self.spec["processes"]:
+            return "processes"
+        # The quick sum counts what they share for each of them.
+        most = self.spec["memory_bytes"]
+        if sum(map(_resident, alive)) > most and sum(map(_own, alive)) > most:
+            return "memory"
+        if now < self.disk_due:
+            return None
+        held = _size(self.spec["folder"])
+        self.disk_due = now + max(_LOOK_S, (time.monotonic() - now) / _LOOK_SHARE)
+        return "disk" if held > self.spec["disk_bytes"] else None
+
+
+def _resident(pid: int) -> int:
+    """Bytes of a process in memory, what it shares with others included."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    return 0
+
+
+def _own(pid: int) -> int:
+    """Bytes of a process in memory, its part of what it shares; all of that where nobody tells."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return _resident(pid)
+
+
+def _size(folder: str) -> int:
+    """Bytes on the disk below a folder; no link is followed."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512  # noqa: PTH118
+    return total
 
 
 def _written(streams: list[int]) -> int:

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from eop.core.canonical import plain
 from eop.core.schema import problems
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data in the order of the file; ``from_json`` is its inverse."""
-        data: dict[str, Any] = _plain({"schema": ENTRY_SCHEMA, **asdict(self)})
+        data: dict[str, Any] = plain({"schema": ENTRY_SCHEMA, **asdict(self)})
         # Entries are history: those of earlier versions hold fewer facts, and keep their bytes.
         for part, later in _LATER.items():
             for name in later if data[part] else ():
@@ -170,13 +171,6 @@ class Entry:
         for name, kind in (("decision", Decision), ("on_test", Comparison)):
             values[name] = kind(**_tuples(data[name])) if data.get(name) else None
         return cls(**values)
-
-
-def _plain(value: Any) -> Any:
-    """Plain data with lists for tuples, as JSON has it."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:

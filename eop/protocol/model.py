@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from eop.core.canonical import digest
+from eop.core.canonical import digest, plain
 from eop.protocol.expressions import fields_of
 from eop.protocol.steps import (
     ALL,
@@ -90,7 +90,7 @@ class Plan:
 
         Roles are listed in pairs: a chain works in their order, which a JSON object does not keep.
         """
-        data: dict[str, Any] = _plain(asdict(self))
+        data: dict[str, Any] = plain(asdict(self))
         for phase in data["phases"]:
             phase["nodes"] = [list(node) for node in phase["nodes"].items()]
         return data
@@ -250,14 +250,6 @@ _NESTED: dict[str, Any] = {
 }
 _NESTED_TABLES: dict[str, Any] = {"node_budgets": Budget}
 _NESTED_TUPLES: dict[str, Any] = {"phases": Phase, "gates": Gate, "outputs": Output}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _placeless(plan: dict[str, Any]) -> dict[str, Any]:

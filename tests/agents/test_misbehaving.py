@@ -94,6 +94,24 @@ CASES = [
         "(home / 'sprung').touch()",
         Status.BUDGET_EXHAUSTED, "output_cap", "s-1", {"stdout_bytes": 4 << 20, "grace_s": 5.0},
     ),
+    Case(
+        "starts more and more of itself",
+        "ignore_signals(); begin()\n"
+        "while True: subprocess.Popen(['sleep', '300'], start_new_session=True); time.sleep(0.02)",
+        Status.BUDGET_EXHAUSTED, "processes", "s-1", {"processes": 30},
+    ),
+    Case(
+        "eats the memory",
+        "ignore_signals(); begin(); held = []\n"
+        "while True: held.append(os.urandom(1 << 22)); time.sleep(0.01)",
+        Status.BUDGET_EXHAUSTED, "memory", "s-1", {"memory_share": 0.005},
+    ),
+    Case(
+        "fills the disk",
+        "ignore_signals(); begin()\n"
+        "for n in range(300): (home / f'{n}').write_bytes(os.urandom(1 << 20)); time.sleep(0.05)",
+        Status.BUDGET_EXHAUSTED, "disk", "s-1", {"disk_bytes": 8 << 20},
+    ),
     Case("does nothing and is content", "pass", Status.INVALID_OUTPUT, "no_report"),
     Case("answers with half a line", "begin(); edit(); half_a_line()",
          Status.INVALID_OUTPUT, "no_report", "s-1"),
