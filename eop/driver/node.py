@@ -11,6 +11,7 @@ from eop.agents.jail import choose
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_bytes, write_json
 from eop.core.locks import exclusive
+from eop.driver.gpus import held
 from eop.driver.pinned import require_pins
 from eop.functions.context import Context
 from eop.functions.recommender import CandidateError
@@ -74,7 +75,8 @@ def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
     if (context.directory / "artifacts").exists():
         shutil.rmtree(context.directory / "artifacts")
     started = time.monotonic()
-    result = _call(context) if phase.function else _ask(context)
+    with held(project.root / "runs" / ".gpus", phase.resources.gpus):
+        result = _call(context) if phase.function else _ask(context)
     usage = result.usage._replace(wall_s=time.monotonic() - started)
     return replace(result, usage=usage)
 

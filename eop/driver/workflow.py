@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from eop.core.files import write_if_changed
 from eop.core.locks import LockHeldError, acquire
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines, onward_lines
+from eop.driver.gpus import devices
 from eop.driver.start import open_run
 from eop.functions.split import require_raw_data
 from eop.project.config import check_keys, resolve
@@ -75,6 +77,7 @@ class Flow:
                     exit_code=ExitCode.USAGE,
                 )
             _require_git()
+            _share_gpus(workflow)
             products(self.project)
             if not (self.project.split_dir / "manifest.json").is_file():
                 require_raw_data(self.project)
@@ -149,6 +152,14 @@ def advance_and_compile(project: Project) -> Position:
 def _announce(project: Project, position: Position) -> None:
     for line in closing_lines(project, position):
         logger.warning(line)
+
+
+def _share_gpus(workflow: Any) -> None:
+    """On this machine no more jobs at once than it has GPUs for, unless somebody says otherwise."""
+    if workflow.local_exec and "gpu" not in workflow.global_resources:
+        there = devices(os.environ)
+        if there:
+            workflow.register_resource("gpu", len(there))
 
 
 def _require_git() -> None:

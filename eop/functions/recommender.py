@@ -221,6 +221,10 @@ class Recommender:
             wall_s=max(0.0, self.started + self.timeout_s - time.monotonic()),
             most_bytes=_MOST_OUTPUT,
         )
+        if stop is Stop.CANCELLED:
+            # Nothing here cancels: whoever ends a whole job, as a cluster does, has begun with the
+            # command. That says nothing about the candidate.
+            raise _interrupted(log)
         if stop is Stop.OUTPUT_CAP:
             raise CandidateError(f"stopped: more than {_MOST_OUTPUT} bytes on its streams")
         return done, stderr
@@ -274,11 +278,15 @@ def _refuse_our_fault(done: Completed, command: str, stderr: Path) -> None:
             exit_code=ExitCode(done.rc),
         )
     if done.rc == _INTERRUPTED and not done.timed_out:
-        raise EopError(
-            "EOP640",
-            f"`hstu {command}` was interrupted",
-            hint="run the same command again: a training goes on from its last snapshot",
-        )
+        raise _interrupted(command)
+
+
+def _interrupted(command: str) -> EopError:
+    return EopError(
+        "EOP640",
+        f"`hstu {command}` was interrupted",
+        hint="run the same command again: a training goes on from its last snapshot",
+    )
 
 
 def _verdict(done: Completed, stderr: Path) -> CandidateError:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from fake_hstu import calls, experiment, recommender
 
@@ -73,6 +76,25 @@ def test_bad_data_met_by_the_snapshot_is_no_candidate_s_fault(
     with pytest.raises(EopError, match="EOP640") as caught:
         made.train(experiment(tmp_path, f"exit{status.value}"), [1])
     assert caught.value.exit_code == status
+
+
+def test_who_is_ended_with_the_whole_job_has_not_failed(tmp_path: Path) -> None:
+    made = recommender(tmp_path)
+
+    def preempt() -> None:
+        """What a cluster does, as far as the candidate's own processes are concerned."""
+        while not (made.scratch / "environment.json").is_file():
+            time.sleep(0.02)
+        for child in psutil.Process().children():
+            if any(word.endswith("supervisor.py") for word in child.cmdline()):
+                child.terminate()
+
+    ending = threading.Thread(target=preempt)
+    ending.start()
+    with pytest.raises(EopError, match="interrupted") as caught:
+        made.train(experiment(tmp_path, "sleep"), [1])
+    ending.join()
+    assert caught.value.code == "EOP640"
 
 
 def test_an_interruption_is_no_result(tmp_path: Path) -> None:
