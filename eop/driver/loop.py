@@ -52,12 +52,18 @@ def run_until_still(
                 "EOP820",
                 f"snakemake ended with status {status}; its own message stands above",
                 hint="mend the cause and run the same command again: finished work is kept",
-                exit_code=ExitCode.FAILURE,
+                exit_code=_meaning(status),
             )
         position = position_of(project)
         still = position.state.halt or position.state.seq == before
         if still or position.ended or position.waiting:
             return position
+
+
+def _meaning(status: int) -> ExitCode:
+    """What the status of Snakemake says: our own rules and messages end it with ours."""
+    known = status in set(ExitCode) - {ExitCode.GATE_CLOSED}
+    return ExitCode(status) if known else ExitCode.FAILURE
 
 
 def _call(command: Sequence[str], root: Path, tick: Callable[[], None]) -> int:

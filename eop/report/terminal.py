@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eop.leaderboard.standing import PROMOTED, REFERENCE, WORSE
+from eop.report.progress import duration
 from eop.report.spending import SPENT
 from eop.report.view import GateView, NodeView
 
@@ -200,17 +201,19 @@ def steps_table(iteration: IterationView) -> Table:
 
 
 def _time(node: NodeView) -> str:
-    return MISSING if node.wall_s is None else f"{node.wall_s:.1f} s"
+    return MISSING if node.wall_s is None else duration(node.wall_s)
 
 
 def spend_text(spend: Spend) -> str:
     """A unit of the run's budget in a line."""
     if spend.spent is None:
         return f"{SPENT[spend.unit]}: unknown, {spend.unknown} attempt(s) could not be metered"
-    text = f"{SPENT[spend.unit]}: {spend.spent:.10g} spent"
+    shown = duration if spend.unit == "wall_s" else "{:.10g}".format
+    name = "work" if spend.unit == "wall_s" else SPENT[spend.unit]
+    text = f"{name}: {shown(spend.spent)} spent"
     if spend.reserved:
-        text += f", {spend.reserved:.10g} reserved"
-    text += f", of {spend.limit:.10g}" if spend.limit is not None else ", no limit"
+        text += f", {shown(spend.reserved)} reserved"
+    text += f", of {shown(spend.limit)}" if spend.limit is not None else ", no limit"
     if spend.unknown:
         text += f"; at least: {spend.unknown} attempt(s) could not be metered"
     return text

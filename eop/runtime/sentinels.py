@@ -185,12 +185,17 @@ def strays(
             continue
         why = answered.get(name.removesuffix(f".{SIGNATURE}"))
         if why != "":
-            found.append(f"{_named(name)}: decides nothing, {why or _other(digest)}")
+            found.append(
+                f"{_named(name)}: decides nothing, {why or _other(name, paths[0], digest)}"
+            )
     more = len(found) - _LISTED
     return [*found[:_LISTED], *([f"{more} more files decide nothing"] if more > 0 else [])]
 
 
-def _other(digest: str) -> str:
+def _other(name: str, approval: Path, digest: str) -> str:
+    """Why a name is not that of an answer: it was made for another request, or is misspelt."""
+    if digest in name.lower():
+        return f"an answer is named exactly {approval.name}, or .{REJECTED} at the end"
     return f"the gate now asks for digest {digest}"
 
 

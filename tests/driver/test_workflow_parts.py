@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from function_runs import plan_of, small
 from research_run import Run, research
+from small_project import small_project
 
 from eop.compile.graph import mermaid
 from eop.compile.run import compile_run
@@ -17,7 +18,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_json, write_text
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines
-from eop.driver.loop import snakemake_command
+from eop.driver.loop import run_until_still, snakemake_command
 from eop.driver.workflow import lock_project
 from eop.project.project import Project
 from eop.protocol.model import Budget
@@ -43,6 +44,21 @@ def test_leftover_locks_of_snakemake_are_cleared(tmp_path: Path) -> None:
         assert list((tmp_path / ".snakemake/locks").iterdir()) == []
         assert (tmp_path / ".snakemake/metadata/kept").is_file()
     lock_project(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"), [(8, ExitCode.LOCKED), (5, ExitCode.CONFIG), (3, 1), (1, 1), (-9, 1)]
+)
+def test_eop_run_ends_with_the_status_that_its_snakemake_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, meaning: int
+) -> None:
+    root = small_project(tmp_path)
+    command = [sys.executable, "-c", f"import os, signal; s = {status}; "
+               "os.kill(os.getpid(), -s) if s < 0 else os._exit(s)"]  # fmt: skip
+    monkeypatch.setattr("eop.driver.loop.snakemake_command", lambda *_, **__: command)
+    with pytest.raises(EopError, match=f"EOP820.*status {status};") as caught:
+        run_until_still(root, {}, cores=1)
+    assert caught.value.exit_code == meaning
 
 
 def test_a_held_lock_is_refused_and_nothing_is_cleared(tmp_path: Path) -> None:

@@ -73,3 +73,8 @@ def test_a_unit_that_the_run_limits_is_told_with_its_limit(tmp_path: Path) -> No
     run = Run(tmp_path, research(budget=budget))
     assert ", 700 of 9000 tokens, 0.5 of 3 US dollars" in told(run, Usage(3, 1.0, 700, 500_000))
     assert spend_text(spent(run)["usd"]) == "US dollars: 0.5 spent, of 3"
+
+
+def test_work_is_told_in_hours_and_minutes() -> None:
+    work = Spend("wall_s", 3725.25, 120.0, 324000.0, 0)
+    assert spend_text(work) == "work: 1 h 02 m spent, 2 m 00 s reserved, of 90 h 00 m"

@@ -171,6 +171,20 @@ def test_the_same_content_asked_again_needs_a_new_answer(run: Run) -> None:
     assert f"the gate now asks for digest {second.digest}" in copied
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["it01-confirm.{}.Approved", "IT01-CONFIRM.{}.approved", "it01-confirm.{}.approved.txt"],
+)
+def test_a_misspelt_answer_is_told_its_name(run: Run, wrong: str) -> None:
+    gate = view(run)
+    name = wrong.format(gate.digest)
+    gate.approve.with_name(name).touch()
+    assert problem(run) == (
+        f"{name}: decides nothing, an answer is named exactly {gate.approve.name}, "
+        "or .rejected at the end"
+    )
+
+
 def test_a_late_answer_is_told_which_file_has_changed(run: Run) -> None:
     first = view(run)
     run.touch("rejected", "again")
