@@ -47,7 +47,8 @@ def run_until_still(
     while True:
         before = position.state.seq if position else -1
         status = _call(snakemake_command(overrides, cores=cores, extra=extra), root, tick)
-        if status and not _halted(project):
+        # Jobs fail in a run that is halted; what our own messages refuse is refused there too.
+        if status and (_meaning(status) is not ExitCode.FAILURE or not _halted(project)):
             raise EopError(
                 "EOP820",
                 f"snakemake ended with status {status}; its own message stands above",

@@ -19,7 +19,9 @@ from eop.core.files import write_json, write_text
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines
 from eop.driver.loop import run_until_still, snakemake_command
-from eop.driver.workflow import lock_project
+from eop.driver.start import open_run
+from eop.driver.workflow import load_project, lock_project
+from eop.project.config import read_raw
 from eop.project.project import Project
 from eop.protocol.model import Budget
 
@@ -59,6 +61,22 @@ def test_eop_run_ends_with_the_status_that_its_snakemake_means(
     with pytest.raises(EopError, match=f"EOP820.*status {status};") as caught:
         run_until_still(root, {}, cores=1)
     assert caught.value.exit_code == meaning
+
+
+def test_a_halted_run_excuses_jobs_that_may_not_run_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = small_project(tmp_path)
+    begun = load_project(root, read_raw(root))
+    open_run(begun).append("run_paused", {"by": "me", "reason": ""})
+    for status in (1, 7):
+        command = [sys.executable, "-c", f"import os; os._exit({status})"]
+        monkeypatch.setattr("eop.driver.loop.snakemake_command", lambda *_, c=command, **__: c)
+        if status == 1:
+            assert run_until_still(root, {}, cores=1).state.halt is not None
+            continue
+        with pytest.raises(EopError, match="EOP820"):
+            run_until_still(root, {}, cores=1)
 
 
 def test_a_held_lock_is_refused_and_nothing_is_cleared(tmp_path: Path) -> None:
