@@ -170,6 +170,7 @@ def strays(
 ) -> list[str]:
     """Files named like sentinels of this gate that decide nothing, one readable line each.
 
+    Those of its step and turn, and those that bear its digest by whatever name.
     ``answered`` maps the names of files that belong to earlier requests of the gate, revisions
     of this iteration, to what is to be said of them; an empty text for what was recorded.
     """
@@ -181,7 +182,9 @@ def strays(
     valid = {path.name for path in (*paths, *map(signature_file, paths))}
     found = []
     for name in sorted(os.listdir(folder)):  # noqa: PTH208
-        if not prefix.match(name) or name in valid or name.endswith(f".{REQUEST}"):
+        if name in valid or name.endswith(f".{REQUEST}"):
+            continue
+        if not prefix.match(name) and digest not in name.lower():
             continue
         why = answered.get(name.removesuffix(f".{SIGNATURE}"))
         if why != "":
