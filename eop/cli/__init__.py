@@ -19,6 +19,7 @@ from eop.cli.knowledge import knowledge
 from eop.cli.leaderboard import leaderboard
 from eop.cli.migrate import migrate
 from eop.cli.protocol import check, compile_
+from eop.cli.report import report
 from eop.cli.run import demo, init, reproduce, run
 from eop.core.errors import EopError
 
@@ -44,7 +45,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(init, check, explain, compile_, run, pause, resume, cancel, migrate),
-    *(status, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
+    *(status, report, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
     *(reproduce, demo, doctor),
 ):
     cli.add_command(command)

@@ -7,19 +7,23 @@ from eop.report.render import (
     leaderboard_json,
     leaderboard_text,
     live_text,
+    page_text,
     status_json,
     status_text,
     summary_text,
     write_report,
 )
+from eop.report.serve import PageServer
 
 __all__ = [
     "Follower",
+    "PageServer",
     "gains_text",
     "leaderboard_csv",
     "leaderboard_json",
     "leaderboard_text",
     "live_text",
+    "page_text",
     "status_json",
     "status_text",
     "summary_text",

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from eop.core.files import write_text
-from eop.knowledge import note_path
-from eop.leaderboard import entry_folder, read_entries
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
-from eop.report.cards import EntryFiles
 from eop.report.gains import print_gains
 from eop.report.live import print_live
-from eop.report.page import page
 from eop.report.summary import print_summaries
 from eop.report.terminal import print_leaderboard, print_status
 from eop.report.view import at_work, view
@@ -94,11 +90,18 @@ def live_text(project: Project, seen: Mapping[str, Usage]) -> str:
 def write_report(root: Path, run: str) -> Path:
     """Write ``runs/<run>/report.html``, one file that needs nothing else, and return its path."""
     project = Project.of_run(root, run)
-    entries = read_entries(root)
-    files = {entry.id: _entry_files(root, entry.id) for entry in entries if entry.run == run}
     path = project.run_dir / "report.html"
-    write_text(path, page(_view(project), entries, files))
+    write_text(path, page_text(project))
     return path
+
+
+def page_text(project: Project, version: str | None = None) -> str:
+    """The page of a run as it is now; with a ``version`` it asks its server for a newer one."""
+    # The chart library takes half a second to load, and no other report needs it.
+    from eop.report.material import read_material
+    from eop.report.page import page
+
+    return page(read_material(project), version)
 
 
 def _view(project: Project) -> RunView:
@@ -108,19 +111,6 @@ def _view(project: Project) -> RunView:
 
 def _problems(position: Position) -> list[str]:
     return [problem for gate in position.waiting for problem in gate.problems]
-
-
-def _entry_files(root: Path, entry_id: str) -> EntryFiles:
-    folder = entry_folder(root, entry_id)
-    return EntryFiles(
-        patch=_read(folder / "patch.diff"),
-        curve=_read(folder / "curve.tsv"),
-        note=_read(note_path(root, entry_id)),
-    )
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(errors="replace") if path.is_file() else None
 
 
 def _text(show: Callable[[Console], None]) -> str:
