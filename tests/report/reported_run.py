@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from entry_samples import FILES, candidate, evidence, failed, project, scores
+from entry_samples import FILES, REPOSITORY, candidate, evidence, failed, project, scores
 from research_run import Run, research
 
-from eop.core.files import write_json
+from eop.core.canonical import canonical_json
+from eop.core.files import write_json, write_text
+from eop.evidence.objects import ObjectStore
+from eop.functions.evidence_manifest import manifest_path
 from eop.knowledge import write_note
 from eop.leaderboard import Decision, Proposal, write_entry
 from eop.project.config import Config
@@ -25,6 +30,108 @@ CURVE = b"seed\tepoch\tloss\n" + b"".join(
     for seed in (1, 2)
     for epoch in range(1, 9)
 )
+
+
+def patch_of(title: str) -> bytes:
+    """A patch of a Python file that says ``title`` in its name, in code and in a comment."""
+    name = "hstu/" + title.replace("/", "_") + ".py"
+    added = f'+    """{title}"""\n+    return 1  # {title}\n'
+    return (
+        f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n"
+        f"@@ -1,2 +1,3 @@\n def score():\n-    return 0\n{added}"
+        f"diff --git a/notes.txt b/notes.txt\n--- a/notes.txt\n+++ b/notes.txt\n"
+        f"@@ -1 +1 @@\n--- a minus that is no header\n+{title}\n"
+    ).encode()
+
+
+def finding(title: str, status: str) -> dict[str, Any]:
+    return {
+        "id": "lookup",
+        "severity": "major",
+        "family": "tensor_routing",
+        "file": f"hstu/{title}",
+        "line": 3,
+        "claim": f"A claim: {title}",
+        "evidence": f"It shows: {title}",
+        "suggested_check": f"Look at {title}",
+        "status": status,
+    }
+
+
+def review(title: str) -> dict[str, Any]:
+    rounds = [
+        {
+            "round": number,
+            "verdict": verdict,
+            "worst_open": worst,
+            "reviewer": "scripted",
+            "summary": f"Round {number}: {title}",
+            "findings": [finding(title, status)],
+            "check": {"passed": number == 2, "sha256": "ab"},
+        }
+        for number, verdict, worst, status in (
+            (1, "fix", "major", "open"),
+            (2, "approved", None, "resolved"),
+        )
+    ]
+    findings = [finding(title, "resolved")]
+    return {
+        "schema": "review/1",
+        "verdict": "approved",
+        "until": "minor",
+        "rounds": rounds,
+        "findings": findings,
+    }
+
+
+def preflight(title: str) -> dict[str, Any]:
+    invariant = {
+        "id": "I1",
+        "title": f"causality {title}",
+        "status": "passed",
+        "detail": f"no earlier output moved {title}",
+        "measured": {},
+    }
+    return {"schema": "preflight/1", "passed": True, "invariants": [invariant]}
+
+
+def keep_evidence(root: Path, entry_id: str, title: str) -> None:
+    """A manifest with a review and a preflight report, as the publisher keeps them."""
+    store = ObjectStore.of(root)
+    documents = {"review.json": review(title), "preflight.json": preflight(title)}
+    files = [
+        {
+            "role": "preflight" if name == "preflight.json" else "artifact",
+            "path": f"runs/r1/it01/p01/step/artifacts/{name}",
+            "sha256": store.put(canonical_json(document)),
+            "size": 1,
+            "stored": True,
+        }
+        for name, document in documents.items()
+    ]
+    node = {
+        "node": "it01_p01_implement",
+        "outcome": "completed",
+        "reason": title,
+        "attempts": 1,
+        "actions": 7,
+        "wall_s": 61.0,
+        "tokens": None,
+        "usd": None,
+    }
+    write_json(
+        manifest_path(root, entry_id),
+        {"schema": "evidence/1", "entry": entry_id, "nodes": [node], "files": files},
+    )
+
+
+def know(root: Path) -> None:
+    """What reading evidence and knowledge takes: schemas, and an entity that titles name."""
+    for name in ("review", "preflight", "note", "claim"):
+        schema = REPOSITORY / "config" / "schemas" / f"{name}.schema.yaml"
+        shutil.copy(schema, root / "config" / "schemas")
+    net = "  feature:net: {names: [net, alert]}\n  model:hstu: {uses: [feature:net]}\n"
+    write_text(root / "knowledge" / "entities.yaml", f"entities:\n{net}")
 
 
 def fail(run: Run, key: str, reason: str) -> None:
@@ -52,8 +159,11 @@ def reported(root: Path, title: str = "A wider net") -> Project:
     run.do("it01_p02_analyze_r2")
     run.do("it01_promote_r2")
     run.advance()
-    for entry, files in [*_positives(title), *_negatives()]:
+    know(root)
+    for entry, files in [*_positives(title), *_negatives(title)]:
         write_entry(root, entry, files)
+        if entry.id == "r1-it01-p01":
+            keep_evidence(root, entry.id, title)
         write_note(root, entry, f"An analysis.\n\n{title}\n\n![pixel](http://evil.example/x.png)")
     return Project(root, config, run.plan)
 
@@ -62,6 +172,8 @@ def _positives(title: str):
     config = {"config.yaml": FILES["config.yaml"], "curve.tsv": CURVE}
     own = {"run": "r1"}
     reference = evidence(patch=None)
+    patch = patch_of(title)
+    patched = evidence(patch={"sha256": hashlib.sha256(patch).hexdigest(), "size": len(patch)})
     yield (
         candidate(
             "r1-popularity",
@@ -99,13 +211,14 @@ def _positives(title: str):
             "r1-it01-p01",
             proposal=Proposal("wide", title, f"Because {title}"),
             parent="r1-base",
+            evidence=patched,
             **own,
         ),
-        {**FILES, "curve.tsv": CURVE},
+        {**FILES, "patch.diff": patch, "curve.tsv": CURVE},
     )
 
 
-def _negatives():
+def _negatives(title: str):
     own = {"run": "r1"}
     worse = Decision(False, -0.012, (-0.019, -0.005), "the interval lies below 0: worse")
     yield (
@@ -133,7 +246,7 @@ def _negatives():
         failed(
             "r1-it01-p04",
             outcome="rejected_by_preflight",
-            reason="I5 failed: one scoring function",
+            reason=f"I5 failed: one scoring function {title}",
             evidence=rejected,
             proposal=Proposal("leak", "Genres", ""),
             **own,

@@ -1,59 +1,21 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from entry_samples import project
 from reported_run import HOSTILE, reported
 
-from eop.leaderboard import entry_folder
 from eop.report import (
     leaderboard_json,
     leaderboard_text,
     status_json,
     status_text,
-    write_report,
 )
-from eop.report.charts import common_limit, read_curve
-from eop.report.markup import Markup, el
 from eop.runtime.advance import advance
 from eop.runtime.trace import Trace
-
-VOID = {"meta"}
-LOADING = {"script", "link", "img", "iframe", "object", "embed", "image", "use", "base", "form"}
-
-
-class Page(HTMLParser):
-    """Reads a page strictly: every element closes, and what could load or run is remembered."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -75,69 +37,6 @@ def narrow(monkeypatch):
 
 def position(found):
     return advance(found.root, found.run, found.plan, Trace(found.trace_dir, found.plan))
-
-
-def test_the_page_holds_the_whole_story(found, tmp_path):
-    path = write_report(tmp_path, "r1")
-    assert path == found.run_dir / "report.html"
-    page = Page(path.read_text())
-    assert page.open == []
-    text = " ".join(page.text)
-    for words in (
-        "look again",  # why a gate was rejected
-        "fine now",
-        "the worker gave up",
-        "A deeper net",
-        "I5 failed: one scoring function",
-        "rejected by preflight",
-        "+0.0200 [+0.0100, +0.0300]",
-        "seed 2",
-        "An analysis.",
-        "+a = 2",
-        "Waiting for you: evolve",
-        "touch gates/r1/it01-evolve.",
-    ):
-        assert words in text, words
-    assert "gate confirm" in text
-    assert re.search(r"by \w+, 20\d\d-", text), "who decided, and when"
-    assert page.tags.count("polyline") == 5
-
-
-def test_the_page_needs_nothing_else(found, tmp_path):
-    source = write_report(tmp_path, "r1").read_text()
-    page = Page(source)
-    assert not LOADING & set(page.tags)
-    assert not any(name in ("src", "srcset", "style") for name, _ in page.attributes)
-    assert all(
-        value.startswith("#") for name, value in page.attributes if name in ("href", "xlink:href")
-    )
-    style = source.partition("<style>")[2].partition("</style>")[0]
-    assert "url(" not in style
-    assert "@import" not in style
-    assert "prefers-color-scheme: dark" in style
-
-
-def test_hostile_words_stay_words(tmp_path):
-    reported(tmp_path, HOSTILE)
-    page = Page(write_report(tmp_path, "r1").read_text())
-    assert page.open == []
-    assert not LOADING & set(page.tags)
-    assert not any(name.startswith("on") for name, _ in page.attributes)
-    # Title, hypothesis, gate reason, node reason, note and run title each show it as it is.
-    assert " ".join(page.text).count("<script>alert(1)</script>") >= 6
-
-
-def test_the_same_run_gives_the_same_page(found, tmp_path):
-    first = write_report(tmp_path, "r1").read_bytes()
-    assert write_report(tmp_path, "r1").read_bytes() == first
-
-
-def test_a_broken_curve_is_said_and_hides_no_row(found, tmp_path):
-    curve = entry_folder(tmp_path, "r1-it01-p01") / "curve.tsv"
-    curve.write_text("epoch\tloss\n1\tnan\n")
-    text = write_report(tmp_path, "r1").read_text()
-    assert "epoch 1 has the loss nan" in text
-    assert "A wider net" in text
 
 
 def test_the_table_fits_80_columns_and_says_what_is_missing(found, tmp_path, narrow):
@@ -212,21 +111,3 @@ def test_a_sentinel_that_decides_nothing_is_shown(found, tmp_path, narrow):
     text = status_text(found, position(found))
     assert "Waiting for you: evolve" in text
     assert f"{stray.name}: decides nothing" in text
-
-
-def test_markup_escapes_all_that_is_not_markup():
-    assert el("p", "<b>", Markup("<i></i>"), None, title='"x"', data_x=None) == (
-        '<p title="&quot;x&quot;">&lt;b&gt;<i></i></p>'
-    )
-
-
-@pytest.mark.parametrize("text", ["", "epoch\tloss\n", "a\tb\n1\t2\n", "epoch\tloss\n1\tx\n"])
-def test_a_curve_without_points_is_an_error(text):
-    with pytest.raises(ValueError):
-        read_curve(text)
-
-
-def test_the_scale_of_intervals_is_never_empty():
-    assert common_limit([]) == 1.0
-    assert common_limit([(0.0, 0.0)]) == 1.0
-    assert common_limit([(-0.2, 0.1)]) == pytest.approx(0.21)

@@ -8,9 +8,9 @@ from research_run import Run, research
 
 from eop.protocol.model import Budget
 from eop.report import Follower
-from eop.report.page import _spend_tile
 from eop.report.spending import Spend, spending
 from eop.report.terminal import spend_text
+from eop.report.words import spent as in_words
 from eop.runtime.node import Outcome, Usage
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_what_nobody_could_count_is_unknown_and_a_sum_with_it_a_lower_bound(tmp_
     assert ", 700 tokens, US dollars unknown" in told(run, Usage(3, 1.0, tokens=700))
     assert spent(run)["usd"] == Spend("usd", None, 0, None, 1)
     assert spend_text(spent(run)["usd"]).startswith("US dollars: unknown, 1 attempt(s)")
-    assert _spend_tile(spent(run)["usd"])[0] == "unknown"
+    assert in_words(spent(run)["usd"])[0] == "unknown"
     run.touch()
     run.enter("it01_propose")
     run.trace.append("node_abandoned", {"node": "it01_propose", "attempt": 1, "reason": "died"})
