@@ -12,7 +12,7 @@ import click
 from eop.cli.common import open_project, run_option
 from eop.core.errors import EopError, ExitCode
 from eop.driver.loop import position_of
-from eop.report import PageServer, page_text, write_report
+from eop.report import page_text, write_report
 
 if TYPE_CHECKING:
     from eop.project.project import Project
@@ -43,6 +43,9 @@ def report(root: Path, run_name: str | None, watch: bool, port: int) -> None:
 
 
 def _watch(project: Project, port: int) -> None:
+    # A web server is loaded for this command alone.
+    from eop.report.serve import PageServer
+
     try:
         server = PageServer(port)
     except OSError as error:

@@ -13,11 +13,9 @@ from eop.report.render import (
     summary_text,
     write_report,
 )
-from eop.report.serve import PageServer
 
 __all__ = [
     "Follower",
-    "PageServer",
     "gains_text",
     "leaderboard_csv",
     "leaderboard_json",

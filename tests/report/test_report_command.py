@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from reported_run import reported
 
 from eop.cli import cli
-from eop.report import PageServer
+from eop.report.serve import PageServer
 
 REPOSITORY = Path(__file__).parents[2]
 EOP = [sys.executable, "-m", "eop.cli"]
