@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from entry_samples import candidate, evidence, failed, scores
 from fake_hstu import calls, experiment, recommender
 
 from eop.core.errors import EopError, ExitCode
+from eop.evidence import environment_facts
 from eop.functions import reproduce
 from eop.functions.reproduce import compare
 from eop.leaderboard import Scores
@@ -59,6 +61,44 @@ def test_a_row_without_seeds_is_compared_by_its_mean() -> None:
     entry = candidate(kind="popularity", validation=Scores(mean), test=Scores(mean))
     now = {"validation": Scores(mean), "test": Scores({**mean, "mrr": 0.06})}
     assert compare(entry, now).differences == ["test mrr: recorded 0.050000, now 0.060000"]
+
+
+TORCH = (("torch", "2.13.0", "2.14.0"),)
+
+
+def test_elsewhere_the_noise_of_its_seeds_is_allowed() -> None:
+    entry = candidate(tolerance=0.0003)
+    seeds = [seed["ndcg@10"] for seed in again()["validation"].seeds.values()]
+    band = 2 * statistics.stdev(seeds)
+    assert band > 0.001
+    before = again()["validation"].seeds["2"]["ndcg@10"]
+    inside, outside = (again(**{"ndcg@10": before + band + far}) for far in (-1e-6, 1e-6))
+    assert not compare(entry, inside).reproduced
+    verdict = compare(entry, inside, TORCH)
+    assert (verdict.reproduced, verdict.identical) == (True, False)
+    assert not compare(entry, outside, TORCH).reproduced
+    assert verdict.told == {"torch": {"recorded": "2.13.0", "now": "2.14.0"}}
+
+
+def test_a_refusal_says_whether_the_machine_could_be_the_reason(tmp_path: Path) -> None:
+    for elsewhere, words in (((), "recorded numbers"), (TORCH, "torch was 2.13.0, is 2.14.0")):
+        verdict = compare(candidate(), again(mrr=0.9), elsewhere)
+        with pytest.raises(EopError, match=words) as caught:
+            reproduce._write_verdict(tmp_path, candidate(), verdict)
+        assert caught.value.code == "EOP673"
+        written = json.loads((tmp_path / "verdict.json").read_text())
+        assert set(written["elsewhere"]) == {what for what, _, _ in elsewhere}
+
+
+def test_what_is_other_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {**environment_facts(), "threads": 2}
+    entry = candidate(evidence={**evidence(), "environment": here})
+    assert reproduce._elsewhere(entry, threads=2) == ()
+    assert reproduce._elsewhere(entry, threads=1) == (("threads", 2, 1),)
+    packages = {**here["packages"], "torch": "2.12.0"}
+    old = {**here, "packages": packages, "cpu": "another"}
+    entry = candidate(evidence={**evidence(), "environment": old})
+    assert [what for what, _, _ in reproduce._elsewhere(entry, threads=2)] == ["cpu", "torch"]
 
 
 def test_a_verdict_of_no_is_written_and_raised(tmp_path: Path) -> None:
