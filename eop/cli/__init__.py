@@ -21,6 +21,7 @@ from eop.cli.migrate import migrate
 from eop.cli.protocol import check, compile_
 from eop.cli.report import report
 from eop.cli.run import demo, init, reproduce, run
+from eop.cli.store import store
 from eop.core.errors import EopError
 
 
@@ -46,7 +47,7 @@ def cli(context: click.Context, project: Path) -> None:
 for command in (
     *(init, check, explain, compile_, run, pause, resume, cancel, migrate),
     *(status, report, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
-    *(reproduce, demo, doctor),
+    *(reproduce, store, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -81,10 +81,14 @@ def reproduce(
     to = out or root / "repro" / entry.name
     verdict = reproduce_entry(root, entry.name, to, threads=threads, isolation=isolation)
     if as_json:
-        print_json({"reproduced": verdict.reproduced, "largest_difference": verdict.largest})
+        facts = {"reproduced": verdict.reproduced, "identical": verdict.identical}
+        distance = {"largest_difference": verdict.largest, "tolerance": verdict.tolerance}
+        print_json({**facts, **distance, "elsewhere": verdict.told})
         return
     same = "bit for bit" if verdict.identical else f"within {verdict.tolerance:g}"
     click.echo(f"{entry.name}: reproduced {same} (largest difference {verdict.largest:.2g})")
+    for what, recorded, now in verdict.elsewhere:
+        click.echo(f"  {what}: recorded with {recorded}, now {now}")
 
 
 @click.command(epilog="Example: eop init my-model --protocol hstu-evolve")
