@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eop.knowledge.entities import Entity
 
 _NOTE = (
-    "Notes of one project, an entry behind each, and a claim of the wiki for each tenth note. CPU "
+    "Notes of one project, an entry behind each, and a claim of the wiki upon each. CPU "
     "seconds of one process. Index: from nothing. Recall: 1,500 tokens for a proposal, best of "
     "three, the look at every file's stamp included. Once more: recall after one note was added. "
     "Check: every file read and digested anew, beside an index that is up to date. Graph: built "
@@ -128,7 +128,7 @@ def _plant(root: Path, notes: int) -> Mapping[str, Entity]:
 
 
 def _write_note(root: Path, entities: Mapping[str, Entity], chance: random.Random, at: int) -> None:
-    """A note about one or two interventions, on one of many bases; a claim for each tenth."""
+    """A note about one or two interventions, on one of many bases; a claim for each."""
     from eop.core.canonical import file_digest
     from eop.knowledge.change import Change
     from eop.knowledge.effect import Effect
@@ -163,11 +163,10 @@ def _write_note(root: Path, entities: Mapping[str, Entity], chance: random.Rando
     front = yaml.dump(facts.to_json(), Dumper=yaml.CSafeDumper, sort_keys=False)
     body = "\n\n".join(" ".join(chance.choices(_WORDS, k=60)) for _ in range(4))
     path.write_text(f"---\n{front}---\n\n# {facts.title}\n\n{body}\n")
-    if at % 10 == 0:
-        when = {"dataset": f"d{at % 5}", "base.model.attention": at // 50}
-        claim = Claim(f"c{at}", facts.title, tuple(about), said, (facts.id,), when=when)
-        with (root / f"knowledge/wiki/{about[0].partition(':')[2]}.md").open("a") as page:
-            page.write(f"\n{claim.block()}")
+    when = {"dataset": f"d{at % 5}", "base.model.attention": at // 50}
+    claim = Claim(f"c{at}", facts.title, tuple(about), said, (facts.id,), when=when)
+    with (root / f"knowledge/wiki/{about[0].partition(':')[2]}.md").open("a") as page:
+        page.write(f"\n{claim.block()}")
 
 
 def table(rows: Sequence[Row]) -> Table:

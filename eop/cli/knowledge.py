@@ -15,6 +15,7 @@ from eop.knowledge.asking import phase_query, text_query
 from eop.knowledge.checks import check as check_knowledge
 from eop.knowledge.recall import recall as find
 from eop.knowledge.store import open_store
+from eop.knowledge.wiki import summarized, write_claims
 from eop.project.config import read_raw
 
 if TYPE_CHECKING:
@@ -50,6 +51,21 @@ def check(root: Path, as_json: bool) -> None:
         click.echo(f"{found.notes} notes, {found.claims} claims: {verdict}")
     if found.problems:
         sys.exit(int(ExitCode.DATA))
+
+
+@knowledge.command(epilog="Example: eop knowledge summarize")
+@click.pass_obj
+def summarize(root: Path) -> None:
+    """Bring to the wiki what notes say that no claim rests on yet, by rule.
+
+    A protocol with the function `summarize` does this in every iteration.
+    """
+    with open_store(root) as store:
+        claims = summarized(store, store.notes())
+    pages = write_claims(root, claims)
+    for page in pages:
+        click.echo(page)
+    click.echo(f"{len(claims)} claims are new or rest on more")
 
 
 @knowledge.command(epilog='Example: eop knowledge recall "shorter histories" --phase propose')

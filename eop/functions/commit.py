@@ -6,6 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode, Where
+from eop.knowledge.pages import WIKI
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,8 @@ def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence
     """Commit these entries, their notes and DVC ``pointers``, or print how to.
 
     A person's branch is theirs: without ``commit: true`` in the config nothing touches it, and
-    with it only the files of these entries are committed. Raises ``EopError`` (EOP660) with git's
-    own words when git refuses.
+    with it only the files of these entries and the wiki are committed. Raises ``EopError``
+    (EOP660) with git's own words when git refuses.
     """
     message = f"leaderboard: {', '.join(entries)}"
     if not project.config.commit:
@@ -28,6 +29,7 @@ def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence
         print(f"to keep this iteration: git add {' '.join(tops)} && git commit -m '{message}'")
         return
     paths = [path for path in _paths(entries, pointers) if (project.root / path).exists()]
+    paths += [f"{WIKI}/{page.name}" for page in sorted((project.root / WIKI).glob("*.md"))]
     if not paths:
         return
     _git(project, "add", "--", *paths)

@@ -252,13 +252,17 @@ def _add_note(index: sqlite3.Connection, path: str, facts: Facts, body: str) -> 
 def _add_claim(index: sqlite3.Connection, claim: Claim) -> None:
     judged = judged_key(claim.interventions, claim.metric)
     row = (f"claim:{claim.id}", "claim", claim.path, claim.line, judged, claim.sign, False)
-    _insert(index, row, claim.when, claim.to_json(), claim.says, "\n".join(claim.about))
+    _insert(index, row, claim.when, claim.to_json(), claim.says, _words(claim))
     links = [("about", name) for name in claim.about]
     links += [("cites", f"note:{name}") for name in claim.notes]
     links += [("disputes", name) for name in claim.disputes]
     _link(index, claim.path, f"claim:{claim.id}", links)
     page = claim.path.removeprefix(f"{WIKI}/").removesuffix(".md")
     _link(index, claim.path, f"page:{page}", [("holds", f"claim:{claim.id}")])
+
+
+def _words(claim: Claim) -> str:
+    return "\n".join([*claim.about, claim.lesson or ""])
 
 
 def _insert(

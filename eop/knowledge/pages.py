@@ -44,7 +44,7 @@ class Problem:
 class Claim:
     """What the wiki says, with the notes that it rests on; the block on a page is its form.
 
-    ``when`` are flat conditions, see ``eop.knowledge.conditions``.
+    ``when`` are flat conditions, see ``eop.knowledge.conditions``. ``lesson`` are an agent's words.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Claim:
     metric: str = METRIC
     when: Mapping[str, Any] = field(default_factory=dict)
     disputes: tuple[str, ...] = ()
+    lesson: str | None = None
     path: str = ""
     line: int = 0
 
@@ -74,6 +75,7 @@ class Claim:
             sign=data["sign"],
             metric=metric,
             when=when,
+            lesson=data.get("lesson"),
             path=path,
             line=line,
             **lists,
@@ -90,6 +92,8 @@ class Claim:
         data["notes"] = list(self.notes)
         if self.disputes:
             data["disputes"] = list(self.disputes)
+        if self.lesson:
+            data["lesson"] = self.lesson
         return data
 
     def block(self) -> str:

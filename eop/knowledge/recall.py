@@ -1,7 +1,7 @@
 """The few lessons that bear on a phase, under a budget, with a manifest of what was told and why.
 
-Claims of the wiki come first: where a claim stands on a note, the claim is told and the note is
-not. A claim that ``eop knowledge check`` would refuse, and a note that is superseded, are withheld.
+Notes help to find; only the wiki is told. A note leads to the claims that rest on it, and one that
+no claim rests on is withheld, as is a claim that ``eop knowledge check`` would refuse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eop.knowledge import rank
 from eop.knowledge.checks import doubts
 from eop.knowledge.store import open_store
-from eop.knowledge.text import claim_line, note_line, tokens
+from eop.knowledge.text import claim_line, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     _Ranked = tuple[str, list[str]]
 
 SCHEMA = "recalled/1"
-_HEADINGS = {"claim": "## What is known", "note": "## What was tried before"}
+_HEADING = "## What is known"
 _PARTS = ("setting:", "path:")
 _NEGATIVE_SHARE = 3
 _LEAST = 16
@@ -45,16 +45,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Item:
-    """A claim or note (``claim:<id>``, ``note:<id>``), how it was found, and its text."""
+    """A claim (``claim:<id>``), how it was found, and its text."""
 
     name: str
     why: tuple[str, ...]
     line: str
-
-    @property
-    def kind(self) -> str:
-        """``claim`` or ``note``."""
-        return self.name.partition(":")[0]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; the text by its digest, for what was told stands in the prompt."""
@@ -71,8 +66,8 @@ class Item:
 class Recalled:
     """What is told for a query, within ``budget`` tokens, and what is not.
 
-    ``withheld`` pairs what may not be believed with the reason; ``left_out`` names what would have
-    been next. ``known`` counts all notes and claims.
+    ``withheld`` pairs what may not be told with the reason; ``left_out`` names what would have been
+    next. ``known`` counts all claims.
     """
 
     query: Query
@@ -85,14 +80,12 @@ class Recalled:
     @property
     def text(self) -> str:
         """Markdown for a prompt; empty when there is nothing to tell."""
-        parts = []
-        for kind, heading in _HEADINGS.items():
-            lines = [item.line for item in self.told if item.kind == kind]
-            if lines:
-                parts.append("\n".join([heading, "", *lines]))
-        if parts and len(self.told) < self.known:
-            parts.append(_remark(len(self.told), self.known))
-        return "\n\n".join(parts) + "\n" if parts else ""
+        if not self.told:
+            return ""
+        lines = [_HEADING, "", *(item.line for item in self.told)]
+        if len(self.told) < self.known:
+            lines += ["", _remark(len(self.told), self.known)]
+        return "\n".join(lines) + "\n"
 
     def to_json(self) -> dict[str, Any]:
         """The manifest: what was asked, told, withheld and left out."""
@@ -116,8 +109,8 @@ def recall(root: Path, query: Query, budget: int) -> Recalled:
     if budget <= 0:
         return Recalled(query, budget, (), (), (), 0)
     with open_store(root) as store:
-        known = store.count()
-        frame = sum(tokens(heading) + 2 for heading in _HEADINGS.values())
+        known = store.count("claim")
+        frame = tokens(_HEADING) + 2
         choice = _Choice(root, store)
         room = budget - frame - tokens(_remark(known, known))
         ranked, negatives = _ranked(store, query)
@@ -130,7 +123,7 @@ def recall(root: Path, query: Query, budget: int) -> Recalled:
 
 
 def _remark(told: int, known: int) -> str:
-    return f"These are {told} of {known} notes and claims; the others bear on this less."
+    return f"These are {told} of {known} claims; the others bear on this less."
 
 
 def _ranked(store: Store, query: Query) -> tuple[list[_Ranked], list[_Ranked]]:
@@ -189,20 +182,18 @@ class _Choice:
         self._cost += cost
 
     def _standing(self, name: str, why: list[str]) -> Iterator[Item]:
-        """The claim of this name; or the claims that stand on a note, else the note itself."""
+        """The claim of this name, or the claims that rest on a note."""
         kind, _, short = name.partition(":")
         if kind == "claim":
             yield from self._claim(name, why)
             return
-        newer = self._store.superseded.get(short)
-        if newer:
-            self.withheld[name] = f"superseded by {newer}"
-            return
-        because = [*why, f"rests on {short}"]
-        claims = [i for claim in self._store.citing(short) for i in self._claim(claim, because)]
-        notes = [] if claims else self._store.notes([short])
-        yield from claims
-        yield from (Item(name, tuple(why), note_line(note)) for note in notes)
+        citing = self._store.citing(short)
+        if not citing:
+            newer = self._store.superseded.get(short)
+            reason = f"superseded by {newer}" if newer else "no claim of the wiki rests on it"
+            self.withheld[name] = reason
+        for claim in citing:
+            yield from self._claim(claim, [*why, f"rests on {short}"])
 
     def _claim(self, name: str, why: list[str]) -> Iterator[Item]:
         for claim in self._store.claims(name.removeprefix("claim:")):

@@ -80,7 +80,7 @@ def screening(
         "schema": SCHEMA,
         "repeats": [repeat.to_json() for repeat in found],
         "new": [str(item["id"]) for item in proposals if str(item["id"]) not in flagged],
-        "notes": store.count(),
+        "notes": store.count("note"),
     }
 
 

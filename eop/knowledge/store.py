@@ -78,9 +78,10 @@ class Store:
         )
         return rows.fetchall()
 
-    def count(self) -> int:
-        """How many notes and claims there are."""
-        return int(self.index.execute("SELECT COUNT(*) FROM docs").fetchone()[0])
+    def count(self, kind: str) -> int:
+        """How many there are of a kind, ``note`` or ``claim``."""
+        query = "SELECT COUNT(*) FROM docs WHERE kind = ?"
+        return int(self.index.execute(query, (kind,)).fetchone()[0])
 
     def names(self, documents: Iterable[int]) -> dict[int, str]:
         """Kind and id of documents of the index, by their numbers there."""

@@ -1,4 +1,4 @@
-"""How a claim and a note are told to an agent, and how much of its budget that takes.
+"""A claim as an agent is told it, a note as a gate shows it, and what a text takes of a budget.
 
 Made of claims and front matter alone: the numbers of the test, which stand in a note's body, are
 not for agents.
@@ -37,11 +37,12 @@ def tokens(text: str) -> int:
 
 
 def claim_line(claim: Claim) -> str:
-    """A claim in a line: what it says, when, and on what it rests."""
-    when = f" (when {_conditions(claim.when)})" if claim.when else ""
+    """A claim in a line or two: what it says, when, and on what it rests; the lesson is quoted."""
+    when = f" (when {conditions_text(claim.when)})" if claim.when else ""
     disputed = f"; disputed by {', '.join(claim.disputes)}" if claim.disputes else ""
     says = _line(claim.says).removesuffix(".")
-    return f"- {says}{when}. [{', '.join(claim.notes)}{disputed}]"
+    lesson = f"\n  > {_line(claim.lesson)}" if claim.lesson else ""
+    return f"- {says}{when}. [{', '.join(claim.notes)}{disputed}]{lesson}"
 
 
 def note_line(note: Facts) -> str:
@@ -66,7 +67,8 @@ def note_line(note: Facts) -> str:
     return "; ".join(parts) + lesson
 
 
-def _conditions(when: Mapping[str, Any]) -> str:
+def conditions_text(when: Mapping[str, Any]) -> str:
+    """Flat conditions in words; empty where all is open."""
     return ", ".join(f"{key} is {_value(value)}" for key, value in when.items())
 
 

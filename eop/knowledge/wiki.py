@@ -24,12 +24,14 @@ _WORDS = {
     BETTER: "better",
     WORSE: "worse",
     WITHIN_NOISE: "no difference beyond the noise",
-    FAILS: "no result",
+    FAILS: "it came to no result",
 }
 
 
-def write_claims(root: Path, claims: Sequence[Claim], *, instead_of: Iterable[Claim] = ()) -> None:
-    """Put ``claims`` on their pages, and take those of ``instead_of`` off theirs.
+def write_claims(
+    root: Path, claims: Sequence[Claim], *, instead_of: Iterable[Claim] = ()
+) -> list[str]:
+    """Put ``claims`` on their pages, and take those of ``instead_of`` off theirs; which pages.
 
     A claim without a page goes to the one of its interventions. One that is there under the same
     id is replaced where it stands; so doing it again changes nothing.
@@ -47,6 +49,7 @@ def write_claims(root: Path, claims: Sequence[Claim], *, instead_of: Iterable[Cl
             title = f"# {target.stem.replace('+', ' and ')}\n"
             text = target.read_text() if target.is_file() else title
             write_if_changed(target, edited(text, blocks))
+    return sorted(pages)
 
 
 def edited(text: str, blocks: Mapping[str, str]) -> str:
@@ -63,17 +66,19 @@ def edited(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def page_of(claim: Claim) -> str:
-    """The page of the interventions that a claim judges."""
-    names = [name.partition(":")[2] for name in claim.interventions]
+    """The page of the interventions that a claim judges; without one, of what else it is about."""
+    topics = claim.interventions or [n for n in claim.about if not n.startswith("dataset:")]
+    names = [name.partition(":")[2] for name in topics]
     return f"{WIKI}/{'+'.join(names) or 'general'}.md"
 
 
 def summarized(store: Store, notes: Iterable[Facts]) -> list[Claim]:
     """The claims that these notes carry, by rule: a new one, or one that is there with one more.
 
-    A note that says nothing certain, or is about no intervention, makes no claim. A claim holds for
-    the data set on which it was seen and for what the settings were set to: where the base differs
-    and the result with it, that is a contradiction, and for a reconciliation to part.
+    A note that says nothing certain makes no claim. A claim holds for the data set on which it was
+    seen and for what the settings were set to: where the base differs and the result with it, that
+    is a contradiction, and for a reconciliation to part. What is about no intervention has no other
+    like it: such a claim is of one note, and of what that is about.
     """
     known = {claim.id: claim for claim in store.claims()}
     changed: dict[str, Claim] = {}
@@ -90,7 +95,7 @@ def summarized(store: Store, notes: Iterable[Facts]) -> list[Claim]:
 
 
 def _claim(note: Facts) -> Claim | None:
-    if note.sign not in _WORDS or not note.interventions:
+    if note.sign not in _WORDS or not note.entities:
         return None
     when = {
         key: value
@@ -99,14 +104,16 @@ def _claim(note: Facts) -> Claim | None:
     }
     by = f" by {abs(note.effect.delta):.4f}" if note.effect.delta is not None else ""
     measured = by if note.sign in (BETTER, WORSE) else ""
+    where = "" if note.sign == FAILS else f" in {note.effect.metric}"
     return Claim(
         id=note.id,
-        says=f"{note.title}: {_WORDS[note.sign]}{measured} in {note.effect.metric}.",
-        about=tuple(sorted(note.interventions)),
+        says=f"{note.title}: {_WORDS[note.sign]}{measured}{where}.",
+        about=tuple(sorted(note.interventions or note.entities)),
         sign=note.sign,
         notes=(note.id,),
         metric=note.effect.metric,
         when=when,
+        lesson=note.lesson,
     )
 
 
@@ -117,4 +124,9 @@ def _alike(one: Claim, other: Claim) -> bool:
         other.metric,
         other.sign,
     )
-    return same and meet(one.when, other.when) and dict(one.when).keys() == dict(other.when).keys()
+    return (
+        bool(one.interventions)
+        and same
+        and meet(one.when, other.when)
+        and dict(one.when).keys() == dict(other.when).keys()
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from function_runs import ITEMS, Small, plan_of, small
-from knowledge_samples import note
+from knowledge_samples import learn, note
 from knowledge_samples import project as knowledge
 
 from eop.agents.jail import choose
@@ -86,7 +86,8 @@ def learned(tmp_path: Path) -> Small:
     run = small(tmp_path, plan=with_directions())
     knowledge(tmp_path)
     note(tmp_path, "n1", "worse", lesson="Wider nets forget.")
-    note(tmp_path, "n2", title="Depth", entities=(), lesson="Deeper is fine.")
+    note(tmp_path, "n2", title="Depth", entities=("dataset:toy",), lesson="Deeper is fine.")
+    learn(tmp_path)
     run.run.advance()
     run.play("it01_baseline", {"baseline": run.baseline()})
     return run
@@ -113,13 +114,13 @@ def test_who_proposes_is_told_what_is_known_and_the_manifest_says_why(learned: S
     known = recalled(context, None)
     parts = sections(context, None, known)
     assert list(parts) == ["body", "recalled"]
-    assert "> Wider nets forget." in prompt(parts) and "(n2)" in prompt(parts)
+    assert "> Wider nets forget." in prompt(parts) and "[n2]" in prompt(parts)
     write_manifest(context, parts, {}, [], known)
     kept = read_json(context.directory / "told.json")["recalled"]
     assert kept["budget"] == 1500 >= kept["tokens"] > 0
     assert {item["name"]: item["why"] for item in kept["told"]} == {
-        "note:n1": ["latest"],
-        "note:n2": ["latest"],
+        "claim:n1": ["latest", "rests on n1"],
+        "claim:n2": ["latest", "rests on n2"],
     }
 
 
@@ -127,7 +128,7 @@ def test_who_works_on_a_proposal_is_told_what_bears_on_it_alone(learned: Small) 
     learned.play("it01_propose", {"proposals": ITEMS})
     context = learned.context("it01_p01_implement")
     known = recalled(context, context.artifacts.proposal(1, context.branch))
-    assert [item.name for item in known.told] == ["note:n1"]
+    assert [item.name for item in known.told] == ["claim:n1"]
     assert recalled(learned.context("it01_promote"), None) is None
 
 
@@ -155,5 +156,5 @@ def test_who_proposes_next_is_told_the_directions_of_the_turn_before(learned: Sm
     assert text.splitlines()[2:] == ["1. FiLM: Users differ.", "2. Depth: It held."]
     found = recalled(context, None)
     assert found.query.links == ("intervention:film",)
-    assert "negative by links 1" in found.told[0].why and found.told[0].name == "note:n1"
+    assert "negative by links 1" in found.told[0].why and found.told[0].name == "claim:n1"
     assert "directions" not in sections(learned.context("it02_p01_implement"), ITEMS[0], None)

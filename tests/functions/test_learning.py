@@ -66,8 +66,8 @@ def test_an_iteration_s_notes_reach_the_wiki_and_contradict_it_until_they_are_re
     root = run.project.root
     summary = do(run, "summarize")
     assert summary["notes"] == ["r1-it01-p01", "r1-it01-p02"]
-    assert [one["id"] for one in summary["claims"]] == ["r1-it01-p01"]
-    assert summary["pages"] == ["knowledge/wiki/film.md"]
+    assert [one["id"] for one in summary["claims"]] == ["r1-it01-p01", "r1-it01-p02"]
+    assert summary["pages"] == ["knowledge/wiki/film.md", "knowledge/wiki/general.md"]
     assert any("both can hold" in problem.message for problem in check(root).problems)
     left = do(run, "contradictions")
     assert left["found"] is True and len(left["contradictions"]) == 3

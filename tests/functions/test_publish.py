@@ -149,6 +149,7 @@ def repository(root: Path, *, commit: bool) -> Small:
         "leaderboard/draft/entry.yaml",
         "knowledge/notes/r1-base.md",
         "knowledge/notes/mine.md",
+        "knowledge/wiki/film.md",
         "data/raw/toy/big.csv",
         "data/splits/toy/train.parquet.dvc",
         "data/splits/toy/.gitignore",
@@ -182,6 +183,7 @@ def test_only_what_the_iteration_made_is_committed(tmp_path: Path) -> None:
         "data/splits/toy/.gitignore",
         "data/splits/toy/train.parquet.dvc",
         "knowledge/notes/r1-base.md",
+        "knowledge/wiki/film.md",
         "leaderboard/r1-base/.gitignore",
         "leaderboard/r1-base/entry.yaml",
     ]

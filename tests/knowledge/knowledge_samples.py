@@ -14,6 +14,8 @@ from eop.knowledge.change import Change
 from eop.knowledge.effect import Effect, sign
 from eop.knowledge.facts import Evidence, Facts
 from eop.knowledge.pages import Claim
+from eop.knowledge.store import open_store
+from eop.knowledge.wiki import summarized, write_claims
 
 REPOSITORY = Path(__file__).parents[2]
 INTERVALS = {
@@ -93,3 +95,10 @@ def page(root: Path, *claims: Claim, name: str = "film") -> Path:
     path = root / "knowledge" / "wiki" / f"{name}.md"
     path.write_text(f"# {name}\n\n" + "\n".join(one.block() for one in claims))
     return path
+
+
+def learn(root: Path) -> None:
+    """Bring all notes to the wiki."""
+    with open_store(root) as store:
+        claims = summarized(store, store.notes())
+    write_claims(root, claims)

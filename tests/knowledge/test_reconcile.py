@@ -3,8 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from knowledge_samples import claim, note, page, project
 
+from eop.cli import cli
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
 from eop.knowledge.checks import check
@@ -219,4 +221,28 @@ def test_a_null_becomes_a_claim_of_no_difference(root):
         (written,) = summarized(store, [null])
     assert written.says == "FiLM conditioning: no difference beyond the noise in ndcg@10."
     write_claims(root, [written])
+    assert check(root).problems == ()
+
+
+def test_the_command_brings_to_the_wiki_what_no_claim_rests_on_yet(root):
+    note(root, "null", "within_noise", entities=("dataset:toy",), title="A thing without a name")
+
+    def run():
+        return CliRunner().invoke(cli, ["--project", str(root), "knowledge", "summarize"]).output
+
+    assert run() == "knowledge/wiki/general.md\n1 claims are new or rest on more\n"
+    text = (root / "knowledge/wiki/general.md").read_text()
+    assert text.startswith("# general\n") and "says: 'A thing without a name: no diff" in text
+    assert "lesson: Users differ." in text and "about:\n- dataset:toy\n" in text
+    assert run() == "0 claims are new or rest on more\n"
+
+
+def test_what_is_about_no_intervention_is_told_apart_and_contradicts_nothing(root):
+    page(root)
+    for at, said in enumerate(("better", "worse", "worse")):
+        note(root, f"u{at}", said, entities=("dataset:toy",), title=f"Idea {at}")
+    with open_store(root) as store:
+        claims = summarized(store, store.notes(["u0", "u1", "u2"]))
+    assert [one.notes for one in claims] == [("u0",), ("u1",), ("u2",)]
+    write_claims(root, claims)
     assert check(root).problems == ()
