@@ -10,6 +10,7 @@ from eop.core.canonical import file_digest
 from eop.core.files import read_json, write_json
 from eop.knowledge.asking import phase_query, proposes
 from eop.knowledge.recall import recall
+from eop.protocol.signatures import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 MANIFEST_SCHEMA = "told/3"
 MANIFEST_FILE = "told.json"
-SCHEMA = "directions"
-"""Of the artifact that says where to go next."""
 
 
 def recalled(context: Context, proposal: dict[str, Any] | None) -> Recalled | None:
@@ -109,13 +108,19 @@ def _document(context: Context) -> str:
 
 
 def _directions(context: Context) -> list[dict[str, Any]]:
-    """Where the turn before has said to go next, for a phase that proposes; best first."""
+    """Where the turn before has said to go next, for a phase that proposes; best first.
+
+    As ``pick`` has chosen, where the protocol runs it.
+    """
     before = context.instance.iteration - 1
     if not before or not proposes(context.project.plan, context.phase):
         return []
-    named = (o.name for p in context.project.plan.phases for o in p.outputs if o.schema == SCHEMA)
-    paths = (context.artifacts.named(name, before) for name in named)
-    return [direction for path in paths if path for direction in read_json(path)]
+    chosen = context.artifacts.of_function("pick", before)
+    if chosen is not None:
+        found: list[dict[str, Any]] = read_json(chosen)["directions"]
+        return found
+    paths = context.artifacts.of_schema(DIRECTIONS, before)
+    return [direction for path in paths for direction in read_json(path)]
 
 
 def _titles(directions: list[dict[str, Any]]) -> list[str]:
@@ -123,5 +128,11 @@ def _titles(directions: list[dict[str, Any]]) -> list[str]:
 
 
 def _directions_text(directions: list[dict[str, Any]]) -> str:
-    lines = [f"{at}. {item['title']}: {item['why']}" for at, item in enumerate(directions, 1)]
+    lines = []
+    for at, item in enumerate(directions, 1):
+        lines.append(f"{at}. {item['title']}: {item['why']}")
+        if item.get("judged"):
+            lines.append(f"   Ranked here because: {item['judged']}")
+        if item.get("repeats"):
+            lines.append(f"   Was tried before: {', '.join(item['repeats'])}")
     return "\n".join(["## Directions named by the turn before", "", *lines]) if lines else ""

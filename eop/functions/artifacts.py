@@ -48,6 +48,17 @@ class Artifacts:
                 return self.named(phase.outputs[0].name, iteration, branch)
         return None
 
+    def of_schema(self, schema: str, iteration: int) -> list[Path]:
+        """All artifacts of a schema that are left outside of branches, in the protocol's order."""
+        names = [
+            output.name
+            for phase in self.project.plan.phases
+            for output in phase.outputs
+            if output.schema == schema and not phase.branch
+        ]
+        paths = (self.named(name, iteration) for name in names)
+        return [path for path in paths if path is not None]
+
     def patch(self, iteration: int, branch: Branch) -> Path | None:
         """A branch's patch against the pinned snapshot; ``None`` when it changes no code.
 

@@ -56,10 +56,8 @@ def reconcile(context: Context) -> Path:
 
 
 def _conclusions(context: Context) -> list[dict[str, object]]:
-    plan, at = context.project.plan, context.instance
-    names = [o.name for p in plan.phases for o in p.outputs if o.schema == _CONCLUSIONS]
-    paths = (context.artifacts.named(name, at.iteration) for name in names)
-    return [conclusion for path in paths if path for conclusion in read_json(path)]
+    paths = context.artifacts.of_schema(_CONCLUSIONS, context.instance.iteration)
+    return [conclusion for path in paths for conclusion in read_json(path)]
 
 
 def _left(context: Context, name: str, document: object) -> Path:

@@ -26,6 +26,7 @@ FUNCTIONS = {
     "summarize": "learning",
     "contradictions": "learning",
     "reconcile": "learning",
+    "pick": "picking",
 }
 
 

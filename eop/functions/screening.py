@@ -27,7 +27,7 @@ def screen(context: Context) -> Path:
     """
     proposals = read_json(_proposals(context))
     with open_store(context.root) as store:
-        found = screening(store, read_registry(context.root), proposals, _conditions(context))
+        found = screening(store, read_registry(context.root), proposals, conditions_now(context))
     report = context.work / "screening.json"
     write_json(report, found)
     return report
@@ -51,7 +51,7 @@ def _proposals(context: Context) -> Path:
     )
 
 
-def _conditions(context: Context) -> dict[str, Any]:
+def conditions_now(context: Context) -> dict[str, Any]:
     """What a proposal would be tried on now: the data, and the settings of the champion."""
     project = context.project
     champion = start(project, context.state, context.instance.iteration)

@@ -15,6 +15,7 @@ from eop.protocol.checks.flow import check_flow
 from eop.protocol.checks.optional import check_optional
 from eop.protocol.checks.phases import check_phases
 from eop.protocol.checks.prompts import check_prompts
+from eop.protocol.checks.rankings import check_rankings
 from eop.protocol.checks.references import resolve_references
 from eop.protocol.diagnostics import Diagnostic, ProtocolErrors, Report
 from eop.protocol.document import split_document
@@ -99,6 +100,7 @@ def analyse(
     check_held(draft, report)
     _check_target(draft, report, root)
     check_phases(draft, report, products)
+    check_rankings(draft, report)
     check_prompts(draft, report, root)
     check_flow(draft, graph, report)
     check_branches(draft, graph, report)

@@ -36,6 +36,10 @@ def _share(low: float, high: float) -> Shape[float]:
     return read
 
 
+# What agents leave for `pick` and for the next turn, by the schema of the artifact.
+DIRECTIONS = "directions"
+RANKING = "ranking"
+
 _SEED_LIST = listing(integer(0, 2**31 - 1))
 _SEEDS = Field(_SEED_LIST, required=True)
 _FOLDER = name(
@@ -132,6 +136,9 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
         ),
         "reconcile": Signature(
             (Output("reconciled", "reconciled.json", "reconciled"),), after=("contradictions",)
+        ),
+        "pick": Signature(
+            (Output("picked", "picked.json", "picked"),), {"keep": Field(integer(1, 9))}
         ),
         "publish": Signature((Output("rows", "rows.json"),), after=("promote",)),
     }

@@ -94,19 +94,14 @@ def test_a_leak_is_planned_against_made_and_mended(tmp_path: Path, pattern: str)
     assert "genre_alpha: 0.5" in result.artifacts["experiment"].read_text()
 
 
-def test_a_critic_ranks_the_directions(tmp_path: Path) -> None:
+def test_a_critic_of_another_vendor_ranks_the_directions(tmp_path: Path) -> None:
     decision = tmp_path / "decision.json"
     decision.write_text(json.dumps({"champion": "genre-input"}))
-    evolve = plan(tmp_path, SHIPPED).phase("evolve")
-    assert evolve.nodes == {"writer": "scripted", "critic": "scripted-peer"}
-    result = play(
-        tmp_path / "evolve",
-        plan(tmp_path, SHIPPED),
-        "evolve",
-        item=None,
-        inputs={"decision": decision},
-    )
-    assert [one["title"] for one in read(result, "directions")] == [
-        "A richer score than one cosine",
-        "Take parts of the model away and see what they were worth",
-    ]
+    shipped = plan(tmp_path, SHIPPED)
+    inputs = {"decision": decision}
+    named = play(tmp_path / "evolve", shipped, "evolve", item=None, inputs=inputs)
+    assert len(read(named, "directions")) == 2
+    assert shipped.phase("rank").nodes == {"critic": "scripted-peer"}
+    inputs = {"directions": named.artifacts["directions"]}
+    result = play(tmp_path / "rank", shipped, "rank", item=None, inputs=inputs)
+    assert [one["direction"] for one in read(result, "ranking")] == [2, 1]

@@ -24,7 +24,15 @@ def planned(nodes: str, pattern: str = "plan_then_implement", vendor: str = "oth
 
 
 _REVIEWED = f"{_DUAL}review: {{until: minor, rounds: 2}}\n"
+_RANKED = "ranking: {file: ranking.json, schema: ranking}"
 PATTERN_FAULTS = [
+    Fault(
+        "EOP214",
+        "outputs: {report: {file: report.md}}",
+        f"outputs: {{report: {{file: report.json, schema: directions}}, {_RANKED}}}",
+        "scripted",
+        "'reader' ranks what 'writer' has named, and both are scripted",
+    ),
     Fault(
         "EOP215",
         "{analyst: scripted}",

@@ -33,8 +33,8 @@ REPOSITORY = Path(__file__).parents[2]
 SHIPPED = sorted((REPOSITORY / "config" / "protocols").glob("*.eop.md"))
 STEPS = [
     *("investigate_code", "investigate_data", "confirm_investigation", "baseline"),
-    *("propose", "approve_proposals", "implement", "preflight", "train", "evaluate", "analyze"),
-    *("promote", "publish", "evolve", "confirm_evolution"),
+    *("propose", "screen", "approve_proposals", "implement", "preflight", "train", "evaluate"),
+    *("analyze", "promote", "publish", "summarize", "evolve", "rank", "confirm_evolution", "pick"),
 ]
 
 
@@ -202,9 +202,9 @@ def test_a_plan_holds_the_text_that_agents_are_told(plan_of: Callable[[str], Pla
 def test_the_research_protocols_have_the_same_steps() -> None:
     for name in ("demo", "hstu-evolve"):
         plan = load(REPOSITORY / "config" / "protocols" / f"{name}.eop.md", root=REPOSITORY)
-        screened = [] if name == "demo" else ["screen"]
-        at = STEPS.index("approve_proposals")
-        assert list(plan.steps) == [*STEPS[:at], *screened, *STEPS[at:]]
+        more = [] if name == "demo" else ["contradictions", "conclude", "reconcile"]
+        at = STEPS.index("evolve")
+        assert list(plan.steps) == [*STEPS[:at], *more, *STEPS[at:]]
         assert plan.name == name
 
 

@@ -33,7 +33,7 @@ def turn(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for gate in GATES:
         done = project.eop("run", "--cores", "2")
         assert done.returncode == 3, done.stdout + done.stderr
-        project.answer(gate)
+        project.answer(gate, reason="order: 1" if gate == "confirm_evolution" else "")
     done = project.eop("run", "--cores", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "RUN ENDED: completed" in done.stderr
@@ -68,10 +68,22 @@ def test_every_gate_was_asked_and_a_branch_that_fails_costs_itself_alone(turn: P
     second = {step: found.pop(f"p02/{step}") for step in (*BRANCH, "analyze")}
     assert second["implement"] == "failed"
     assert {second[step] for step in ("preflight", "train", "evaluate")} == {"skipped"}
+    assert found.pop("conclude") == "skipped", "nothing contradicts itself here"
     assert set(found.values()) == {"completed"}
     trunk = {"investigate_code", "investigate_data", "baseline", "propose"}
-    trunk |= {"screen", "promote", "publish", "evolve"}
+    trunk |= {"screen", "promote", "publish", "summarize", "contradictions", "reconcile"}
+    trunk |= {"evolve", "rank", "pick"}
     assert set(found) == trunk | {f"p01/{step}" for step in (*BRANCH, "analyze")}
+
+
+def test_a_person_s_order_at_the_gate_is_what_is_picked(turn: Project) -> None:
+    at = turn.root / "runs" / RUN / "it01"
+    ranking = json.loads((at / "rank/artifacts/ranking.json").read_text())
+    assert [one["direction"] for one in ranking] == [2, 1]
+    picked = json.loads((at / "pick/artifacts/picked.json").read_text())
+    assert picked["order"] == "person"
+    assert [one["direction"] for one in picked["directions"]] == [1]
+    assert [one["direction"] for one in picked["left"]] == [2]
 
 
 def test_the_loop_ends_when_its_condition_says_so(turn: Project) -> None:
