@@ -16,6 +16,7 @@ from eop.driver.demo import play
 from eop.driver.loop import run_until_still
 from eop.functions.lineage import base_id
 from eop.functions.reproduce import reproduce as reproduce_entry
+from eop.knowledge.store import open_store
 from eop.report import Follower, leaderboard_text
 
 if TYPE_CHECKING:
@@ -122,10 +123,17 @@ def demo(folder: Path, cores: int) -> None:
     project = play(folder, cores=cores)
     click.echo(leaderboard_text(folder))
     base = f"leaderboard/{base_id(project)}/dvc.yaml:reproduce"
+    # networkx takes a quarter of a second to load, and no other command here needs it.
+    from eop.knowledge.graph import build, write_graph
+
+    with open_store(folder) as store:
+        graph = write_graph(build(store), project.run_dir / "knowledge")
     for name, value in {
         "took": f"{time.monotonic() - started:.0f} s",
         "leaderboard": folder / "leaderboard",
         "notes": folder / "knowledge" / "notes",
+        "wiki": folder / "knowledge" / "wiki",
+        "graph": graph[0],
         "report": project.run_dir / "report.html",
         "make a row again": f". {Path(sys.executable).parent / 'activate'} && cd {folder} && "
         f"dvc repro -f -s --no-run-cache {base}",

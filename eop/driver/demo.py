@@ -8,20 +8,25 @@ import sys
 from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import read_json, write_text
 from eop.driver.create import create, git, run
 from eop.driver.loop import position_of, snakemake_command
 from eop.driver.workflow import load_project
 from eop.project.config import read_raw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from eop.project.project import Project
     from eop.runtime.advance import Position
+    from eop.runtime.answers import GateView
+    from eop.runtime.node import Artifact
 
 _PROTOCOL = "demo"
 _REMOTE = ".dvc-remote"
 _MARK = ".rankevolve-demo"
+_SCREENING = "/screening.json"
 
 
 def play(folder: Path, *, cores: int) -> Project:
@@ -33,21 +38,36 @@ def play(folder: Path, *, cores: int) -> Project:
     make_project(folder)
     project = load_project(folder, read_raw(folder))
     _say(f"project {folder} (git and DVC of its own), protocol {_PROTOCOL}")
+    moved = -1
     while True:
         position = _snakemake(folder, cores)
         if position.ended:
             break
-        if not position.waiting:
+        # A call ends where a turn of the loop does; the next one goes on.
+        before, moved = moved, position.state.seq
+        if not position.waiting and moved == before:
             raise EopError("EOP831", f"the demo stands still: {position.frontier.reason}")
         for gate in position.waiting:
             print(_indented(gate.request.read_text()))
-            _say(
-                f"you asked for the demo, so it answers for you: "
-                f"touch {project.relative(gate.approve)}"
-            )
-            gate.approve.touch(exist_ok=False)
+            _answer(project, gate, position.state.gates[gate.instance.key].shown)
     _say(f"run ended: {position.ended}")
     return project
+
+
+def _answer(project: Project, gate: GateView, shown: Sequence[Artifact]) -> None:
+    """Approve a gate; reject one that shows proposals which repeat a recorded negative."""
+    screened = [project.root / one.path for one in shown if one.path.endswith(_SCREENING)]
+    repeats = [repeat for path in screened for repeat in read_json(path)["repeats"]]
+    if not repeats:
+        sentinel = project.relative(gate.approve)
+        _say(f"you asked for the demo, so it answers for you: touch {sentinel}")
+        gate.approve.touch(exist_ok=False)
+        return
+    reason = "; ".join(f"{one['proposal']} repeats {one['note']}" for one in repeats)
+    _say(f"flagged before it cost anything: {reason}")
+    sentinel = project.relative(gate.reject)
+    _say(f"you asked for the demo, so it answers for you: echo '{reason}' > {sentinel}")
+    write_text(gate.reject, f"{reason}\n")
 
 
 def make_project(folder: Path) -> None:

@@ -62,6 +62,12 @@ def playbook(proposals: Sequence[str]) -> dict[str, Any]:
                     {"write": {"output": "directions", "json": [{"title": "stop", "why": "end"}]}}
                 ],
             },
+            {
+                "when": {"phase": "rank"},
+                "do": [
+                    {"write": {"output": "ranking", "json": [{"direction": 1, "why": "only one"}]}}
+                ],
+            },
         ]
     }
 

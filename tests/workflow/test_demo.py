@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pytest
 import yaml
 from conftest import ROOT, Project
@@ -59,11 +60,14 @@ def test_it_answers_each_gate_aloud_and_ends_with_the_paths(demo: tuple[Project,
     project, text = demo
     answered = re.findall(r"so it answers for you: touch (gates/\S+\.approved)", text)
     assert len(answered) == 5
+    assert len(re.findall(r"echo '[^']+' > gates/\S+\.rejected", text)) == 1
     assert all((project.root / path).is_file() for path in answered)
     assert "run ended: completed" in text
     for path in (
         project.root / "leaderboard",
         project.root / "knowledge" / "notes",
+        project.root / "knowledge" / "wiki",
+        project.root / "runs" / RUN / "knowledge" / "graph.graphml",
         project.root / "runs" / RUN / "report.html",
     ):
         assert str(path) in text
@@ -142,9 +146,50 @@ def test_the_second_turn_builds_on_the_champion_and_knows_what_was_tried(
     assert entry(project, "it02-p01")["parent"] == f"{RUN}-it01-p01"
     work = project.root / "runs" / RUN / "it02/propose/work"
     prompt = next(work.rglob("prompt.md")).read_text()
-    assert "What was tried before" in prompt
+    assert "What is known" in prompt
     assert "Half the dropout" in prompt
     assert "genre_alpha" in (work / "base/hstu/config/model.py").read_text()
+
+
+def test_a_repeat_is_flagged_before_it_costs_anything(demo: tuple[Project, str]) -> None:
+    project, text = demo
+    repeated = f"half-the-dropout repeats {RUN}-it01-p02"
+    assert f"flagged before it cost anything: {repeated}" in text
+    run = project.root / "runs" / RUN
+    first = json.loads((run / "it02/screen/artifacts/screening.json").read_text())
+    assert [(one["note"], one["sign"]) for one in first["repeats"]] == [
+        (f"{RUN}-it01-p02", "within_noise")
+    ]
+    again = json.loads((run / "it02/screen.r2/artifacts/screening.json").read_text())
+    assert (again["repeats"], again["new"]) == ([], ["no-residual", "mixture-of-logits"])
+
+
+def test_the_wiki_says_what_the_notes_carry_and_every_claim_stands(
+    demo: tuple[Project, str],
+) -> None:
+    project, _ = demo
+    page = (project.root / "knowledge/wiki/dropout.md").read_text()
+    assert "says: 'Half the dropout: no difference beyond the noise in ndcg@10.'" in page
+    assert "logits instead of the dot product: it came to no result.'" in "".join(
+        path.read_text() for path in (project.root / "knowledge/wiki").iterdir()
+    )
+    done = project.eop("knowledge", "check")
+    assert (done.returncode, done.stdout) == (0, "6 notes, 4 claims: every claim stands\n")
+    graph = networkx.read_graphml(project.root / "runs" / RUN / "knowledge" / "graph.graphml")
+    claim, note = f"claim:{RUN}-it01-p02", f"note:{RUN}-it01-p02"
+    assert graph.has_edge("page:dropout", claim) and graph.has_edge(claim, note)
+    report = (project.root / "runs" / RUN / "report.html").read_text()
+    assert "What it has taught" in report and f"<title>{claim}</title>" in report
+
+
+def test_the_next_turn_is_told_the_directions_as_they_were_picked(
+    demo: tuple[Project, str],
+) -> None:
+    project, _ = demo
+    work = project.root / "runs" / RUN / "it02/propose/work"
+    prompt = next(work.rglob("prompt.md")).read_text()
+    assert "1. A richer score than one cosine" in prompt
+    assert "Ranked here because: One vector per user is the one limit" in prompt
 
 
 def test_no_agent_was_given_a_test_number(demo: tuple[Project, str]) -> None:
