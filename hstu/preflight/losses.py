@@ -1,10 +1,10 @@
 """I8: the loss starts where it must and cannot fall below what is possible.
 
 Three measurements. The first loss is compared with that of random tables, computed here without
-the tree's model. After a short training the loss of other users must not have collapsed. And a
-short training on labels drawn at random must stay above ``log(1 + R)``: a random label looks like
-any of its R negatives, so a lower loss means that training can tell them apart by something other
-than the history.
+the tree's model; labels and negatives are items that a row does not hold. After a short training
+the loss of other users must not have collapsed. And a short training on labels drawn at random
+must stay above ``log(1 + R)``: a random label looks like any of its R negatives, so a lower loss
+means that training can tell them apart by something other than the history.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from hstu.models import score_histories
 from hstu.preflight.bench import Finding
-from hstu.preflight.start import table_loss
+from hstu.preflight.start import strangers, table_loss
 from hstu.training import draw_negatives, make_optimizer, training_loss
 
 if TYPE_CHECKING:
@@ -81,13 +81,15 @@ def _mean(values: list[float]) -> tuple[float, float]:
     return float(tensor.mean()), float(tensor.std() / len(values) ** 0.5)
 
 
+@torch.no_grad()
 def _first_loss(bench: Bench, seed: int) -> float:
-    return _loss(bench.fresh(seed).eval(), bench, bench.batch(), seed)
+    batch, negatives = strangers(bench, torch.Generator().manual_seed(seed))
+    return float(training_loss(bench.fresh(seed).eval(), batch, negatives).mean())
 
 
 @torch.no_grad()
-def _loss(model: Hstu, bench: Bench, batch: TrainingBatch, seed: int = 0) -> float:
-    generator = torch.Generator().manual_seed(seed)
+def _loss(model: Hstu, bench: Bench, batch: TrainingBatch) -> float:
+    generator = torch.Generator().manual_seed(0)
     negatives = draw_negatives(batch, len(bench.items), bench.config.train.negatives, generator)
     return float(training_loss(model, batch, negatives).mean())
 

@@ -14,15 +14,17 @@ from torch.nn import functional
 
 if TYPE_CHECKING:
     from hstu.config import ModelConfig
+    from hstu.data.batches import TrainingBatch
     from hstu.preflight.bench import Bench
 
 _COLLISION = -1e9
+_ROUNDS = 30  # of drawing again what a row holds; few are left after as many
 
 
 def table_loss(bench: Bench, seed: int) -> float:
     """The mean loss of a token with tables, layers and negatives drawn from ``seed``."""
-    model, corpus = bench.config.model, len(bench.items)
-    batch, draw = bench.batch(), _Draws(seed)
+    model, corpus, draw = bench.config.model, len(bench.items), _Draws(seed)
+    batch, drawn = strangers(bench, draw.generator)
     table = draw.truncated(0.02, corpus + 1, model.dim)
     if model.encoder == "sasrec":
         positions = draw.truncated(model.dim**-0.5, model.width, model.dim)
@@ -36,12 +38,31 @@ def table_loss(bench: Bench, seed: int) -> float:
         tokens = layer(tokens, model, draw)
     query, rows = (functional.normalize(part, dim=-1) for part in (tokens[valid], table))
     targets = batch.targets[valid]
-    shape = (len(targets), bench.config.train.negatives)
-    drawn = torch.randint(1, corpus + 1, shape, generator=draw.generator)
     scores = query @ rows.T / model.temperature
     others = scores.gather(1, drawn).masked_fill(drawn == targets[:, None], _COLLISION)
     logits = torch.cat([scores.gather(1, targets[:, None]), others], dim=1)
     return float(-logits.log_softmax(1)[:, 0].mean())
+
+
+def strangers(bench: Bench, generator: torch.Generator) -> tuple[TrainingBatch, Tensor]:
+    """The batch with labels at random, and negatives [T, R], none of them an item of its row.
+
+    An untrained query still resembles what it was made from. How much depends on the network: one
+    that pools the history is nearer to each of its items, and further from the newest. Labels that
+    repeat the history, or negatives out of it, would make that a matter of the first loss.
+    """
+    batch, corpus = bench.batch(), len(bench.items)
+    valid = batch.inputs.valid
+    rows = valid.nonzero()[:, 0]
+    held = batch.inputs.items[rows]
+    shape = (len(rows), 1 + bench.config.train.negatives)
+    drawn = torch.randint(1, corpus + 1, shape, generator=generator)
+    for _ in range(_ROUNDS):
+        known = (drawn[..., None] == held[:, None]).any(-1)
+        drawn[known] = torch.randint(1, corpus + 1, (int(known.sum()),), generator=generator)
+    targets = torch.zeros_like(batch.targets)
+    targets[valid] = drawn[:, 0]
+    return batch._replace(targets=targets), drawn[:, 1:]
 
 
 class _Draws:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+import pandas as pd
+
 import hstu.kernels.attention
 import hstu.models.hstu
 from hstu.data.readers import read_source
@@ -20,6 +23,21 @@ def make_split(folder: Path) -> Path:
     """The split of a small synthetic data set."""
     synthesize(3, folder / "raw", Shape(users=160, items=120, genres=6, longest=30))
     write_split(read_source(folder / "raw"), "synthetic", folder / "split", SplitOptions())
+    return folder / "split"
+
+
+def make_repeating_split(folder: Path) -> Path:
+    """A split whose users come back to four of 60 items, as people do to places."""
+    rng = np.random.default_rng(4)
+    events = [
+        (user, item, 1_000_000 + 3600 * place)
+        for user in range(1, 81)
+        for place, item in enumerate(rng.choice(rng.integers(1, 61, 4), 24).tolist())
+    ]
+    (folder / "raw").mkdir()
+    frame = pd.DataFrame(events, columns=["user_id", "item_id", "timestamp"])
+    frame.to_parquet(folder / "raw" / "interactions.parquet")
+    write_split(read_source(folder / "raw"), "places", folder / "split", SplitOptions())
     return folder / "split"
 
 

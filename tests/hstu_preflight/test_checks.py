@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 import yaml
-from planted import CONFIG, PLAYBOOK, make_split, model_with
+from planted import CONFIG, PLAYBOOK, ROOT, make_repeating_split, make_split, model_with
 
 from hstu.preflight.bench import Bench, Finding
 from hstu.preflight.run import INVARIANTS, preflight
+from hstu.preflight.start import strangers
 
 if TYPE_CHECKING:
     from hstu.data.batches import TrainingBatch
@@ -156,6 +157,29 @@ def test_a_label_in_the_inputs_is_caught(bench: Bench, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(losses, "training_loss", peeking)
     assert "random labels are told from negatives" in check("I8", bench).detail
+
+
+def test_the_start_does_not_depend_on_what_histories_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A head that pools the history is nearer to a label that repeats it, and no leak."""
+    losses = import_module("hstu.preflight.losses")
+    # The first loss is all that is looked at, and far from subtle.
+    for name, value in {"_STEPS": 1, "_LAST": 1, "_BUILDS": 4, "_TABLES": 4}.items():
+        monkeypatch.setattr(losses, name, value)
+    recipes = [ROOT / "config/recipes/scoring-head.yaml"]
+    config = ROOT / "config/experiments/ml-1m.yaml"
+    finding = check("I8", Bench.load(config, make_repeating_split(tmp_path), recipes))
+    assert "the first loss is" not in finding.detail
+
+
+def test_strangers_are_no_items_of_their_row(bench: Bench) -> None:
+    batch, negatives = strangers(bench, torch.Generator().manual_seed(1))
+    held = batch.inputs.items[batch.inputs.valid.nonzero()[:, 0]]
+    drawn = torch.cat([batch.targets[batch.inputs.valid][:, None], negatives], dim=1)
+    assert not (drawn[..., None] == held[:, None]).any()
+    assert 1 <= int(drawn.min()) <= int(drawn.max()) <= len(bench.items)
+    assert not batch.targets[~batch.inputs.valid].any()
 
 
 def test_a_scaled_loss_is_caught(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
