@@ -38,7 +38,7 @@ def tokens(text: str) -> int:
 
 def claim_line(claim: Claim) -> str:
     """A claim in a line or two: what it says, when, and on what it rests; the lesson is quoted."""
-    when = f" (when {_conditions(claim.when)})" if claim.when else ""
+    when = f" (when {conditions_text(claim.when)})" if claim.when else ""
     disputed = f"; disputed by {', '.join(claim.disputes)}" if claim.disputes else ""
     says = _line(claim.says).removesuffix(".")
     lesson = f"\n  > {_line(claim.lesson)}" if claim.lesson else ""
@@ -67,7 +67,8 @@ def note_line(note: Facts) -> str:
     return "; ".join(parts) + lesson
 
 
-def _conditions(when: Mapping[str, Any]) -> str:
+def conditions_text(when: Mapping[str, Any]) -> str:
+    """Flat conditions in words; empty where all is open."""
     return ", ".join(f"{key} is {_value(value)}" for key, value in when.items())
 
 

@@ -8,6 +8,7 @@ from eop.knowledge.graph import build
 from eop.knowledge.store import open_store
 from eop.leaderboard import read_entries
 from eop.leaderboard.anchors import read_anchors
+from eop.report.claims import shown_claims
 from eop.report.entry_files import read_entry_files
 from eop.report.knowledge_map import knowledge_map
 from eop.report.page import Material
@@ -18,7 +19,6 @@ from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from eop.project.project import Project
-    from eop.report.knowledge_map import KnowledgeMap
 
 
 def read_material(project: Project) -> Material:
@@ -28,17 +28,15 @@ def read_material(project: Project) -> Material:
     state, events = trace.state(), trace.events()
     entries = read_entries(root)
     own = [entry.id for entry in entries if entry.run == project.run]
+    with open_store(root) as store:
+        drawn, claims = knowledge_map(build(store), own), shown_claims(root, store, own)
     return Material(
         view=view(project.plan, state, events),
         entries=entries,
         files={name: read_entry_files(root, name) for name in own},
         timeline=timeline(project.plan, events),
-        map=_map(project, own),
+        map=drawn,
+        claims=claims,
         anchors=read_anchors(root),
         chart_script=chart_script(root / "runs"),
     )
-
-
-def _map(project: Project, own: list[str]) -> KnowledgeMap | None:
-    with open_store(project.root) as store:
-        return knowledge_map(build(store), own)

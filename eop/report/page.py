@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from eop.leaderboard import Entry
     from eop.leaderboard.anchors import Anchor
+    from eop.report.claims import ShownClaim
     from eop.report.curves import IntervalBar
     from eop.report.entry_files import EntryFiles
     from eop.report.knowledge_map import KnowledgeMap
@@ -56,6 +57,7 @@ class Material:
     files: Mapping[str, EntryFiles]
     timeline: Timeline
     map: KnowledgeMap | None
+    claims: Sequence[ShownClaim]
     anchors: Mapping[str, Sequence[Anchor]]
     chart_script: Script
 
@@ -120,6 +122,7 @@ def page(material: Material, version: str | None = None) -> str:
                 if isinstance(step, GateView)
             ],
             map=material.map,
+            claims=material.claims,
             pages=[entry_page(entry, files[entry.id], by_id) for entry in own],
             own=frozenset(files),
             standing=standing,

@@ -52,4 +52,4 @@ def thousand(cache_dir: Path) -> Material:
     }
     script = chart_script(cache_dir)
     view = RunView("many", "research 1", "Many", 0, "completed", None, (), ())
-    return Material(view, entries, files, timeline(research(), ()), None, {}, script)
+    return Material(view, entries, files, timeline(research(), ()), None, (), {}, script)

@@ -179,7 +179,7 @@ def test_the_wiki_says_what_the_notes_carry_and_every_claim_stands(
     claim, note = f"claim:{RUN}-it01-p02", f"note:{RUN}-it01-p02"
     assert graph.has_edge("page:dropout", claim) and graph.has_edge(claim, note)
     report = (project.root / "runs" / RUN / "report.html").read_text()
-    assert "Entity graph" in report
+    assert "Entity graph" in report and "knowledge/wiki/dropout.md" in report
 
 
 def test_the_next_turn_is_told_the_directions_as_they_were_picked(
