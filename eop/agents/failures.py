@@ -36,28 +36,34 @@ def _table(*rows: tuple[Status, str]) -> tuple[tuple[Status, re.Pattern[str]], .
 _BEFORE_STATUS = _table(
     (
         Status.CONTEXT_OVERFLOW,
-        r"prompt is too long|context[ _](?:window|length)|maximum context|ran out of room",
+        r"prompt is too long|context[ _]?(?:window|length|limit)|maximum context|ran out of room",
     ),
     (
         Status.QUOTA_EXHAUSTED,
         r"quota|usage limit|credit balance|billing|spend(?:ing)? limit|out of credits"
-        r"|payment.?required",
+        r"|payment.?required|insufficient[ _](?:balance|funds|credits)"
+        r"|(?:hour|session|daily|weekly) limit reached|hit your .{0,20}limit|upgrade to \w+",
     ),
-    (Status.REFUSED, r"(?:usage|content)[ _]policy|content[ _]filter|model_refusal"),
+    (
+        Status.REFUSED,
+        r"(?:usage|content)[ _]polic(?:y|ies)|content[ _]filter|model_refusal"
+        r"|flagged (?:as|for) ",
+    ),
 )
 _AFTER_STATUS = _table(
     (
         Status.TRANSIENT_ERROR,
         r"overloaded|at capacity|high demand|rate.?limit|too many requests|time(?:d )?.?out"
         r"|econn|connection|network error|error sending request|stream disconnected"
-        r"|(?:server|internal|service).?(?:error|unavailable)|bad gateway|socket hang up"
-        r"|fetch failed|broken pipe|unexpected eof|malformed response"
-        r"|other side closed",
+        r"|(?:server|internal|service).?(?:had an )?(?:error|unavailable)|bad gateway"
+        r"|socket hang up|fetch failed|broken pipe|unexpected eof|malformed response"
+        r"|other side closed|unable to connect|enotfound|eai_again|epipe|name resolution"
+        r"|request was aborted",
     ),
     (
         Status.AUTH_ERROR,
         r"authenticat|unauthori[sz]ed|api[ _-]?key|not logged in|forbidden|permission_error"
-        r"|missing environment variable",
+        r"|missing environment variable|access token|sign in again",
     ),
     (
         Status.CONFIG_ERROR,
