@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from attempts_real import attempt
-from kits import CLAUDE, CODEX, OPENCODE, ROOT, Kit
+from kits import CLAUDE, CODEX, OPENCODE, OPENHANDS, QWEN, ROOT, Kit
 from scripted_model import Say
 
 from eop.agents.contract import Expected, Mode, Status
@@ -33,8 +33,13 @@ PROPOSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), [("findings", REVIEW), ("proposals", PROPOSALS)])
-@pytest.mark.parametrize("kit", [CLAUDE, CODEX, OPENCODE])
+@pytest.mark.parametrize(
+    ("kit", "name", "value"),
+    [
+        *((kit, "findings", REVIEW) for kit in (CLAUDE, CODEX, OPENCODE, QWEN, OPENHANDS)),
+        *((kit, "proposals", PROPOSALS) for kit in (CLAUDE, CODEX)),
+    ],
+)
 def test_the_forms_of_the_house_are_answered(
     kit: Kit, name: str, value: Any, tmp_path: Path
 ) -> None:
