@@ -1,7 +1,6 @@
 """What goes into an agent node and what comes out: the same for every product.
 
-``docs/agents.md`` explains the contract; events and what is counted from them are in
-``eop.agents.events``.
+``docs/agents.md`` explains it; events and what is counted from them are in ``eop.agents.events``.
 """
 
 from __future__ import annotations
@@ -225,10 +224,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class Change:
-    """A path that differs between two trees; ``kind`` is git's letter (A, M, D, T)."""
+    """A path that differs between two trees: git's letter (A, M, D, T) and its mode afterwards."""
 
     path: str
     kind: str
+    mode: str
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,13 @@ def diff(store: Path, base: str, tree: str) -> bytes:
 
 def changes(store: Path, base: str, tree: str) -> tuple[Change, ...]:
     """Paths that differ between two trees, in path order; renames count as delete and add."""
-    output = git(store, "diff-tree", "-r", "-z", "--no-renames", "--name-status", base, tree)
-    fields = output.decode().split("\0")[:-1]
-    return tuple(Change(path, kind) for kind, path in zip(fields[::2], fields[1::2], strict=True))
+    output = git(store, "diff-tree", "-r", "-z", "--no-renames", "--raw", base, tree)
+    told = output.decode().split("\0")[:-1]
+    found = []
+    for facts, path in zip(told[::2], told[1::2], strict=True):
+        _, mode, _, _, kind = facts.split(" ")
+        found.append(Change(path, kind, mode))
+    return tuple(found)
 
 
 def apply_to_tree(store: Path, base: str, patch: bytes) -> str:

@@ -200,6 +200,24 @@ def test_a_hostile_git_configuration_runs_nothing(
     assert b"+y" in text
 
 
+def test_a_change_tells_what_the_path_is_afterwards(tmp_path: Path) -> None:
+    store, tree = store_of(tmp_path)
+    for name in ("gone", "runs", "leads"):
+        (tree / name).write_text(name)
+    base = patch.commit_tree(store, tree)
+    (tree / "gone").unlink()
+    (tree / "runs").chmod(0o755)
+    (tree / "leads").unlink()
+    (tree / "leads").symlink_to("runs")
+    (tree / "new name").write_text("new")
+    assert patch.changes(store, base, patch.commit_tree(store, tree)) == (
+        Change("gone", "D", "000000"),
+        Change("leads", "T", "120000"),
+        Change("new name", "A", "100644"),
+        Change("runs", "M", "100755"),
+    )
+
+
 @pytest.mark.parametrize("ruin", ["amend", "no_git", "git_file"])
 def test_the_history_of_the_workspace_does_not_matter(tmp_path: Path, ruin: str) -> None:
     store, tree = store_of(tmp_path)
@@ -215,7 +233,9 @@ def test_the_history_of_the_workspace_does_not_matter(tmp_path: Path, ruin: str)
         shutil.rmtree(tree / ".git")
     if ruin == "git_file":
         (tree / ".git").write_text("gitdir: /elsewhere")
-    assert patch.changes(store, base, patch.commit_tree(store, tree)) == (Change("a", "M"),)
+    assert patch.changes(store, base, patch.commit_tree(store, tree)) == (
+        Change("a", "M", "100644"),
+    )
 
 
 def test_a_patch_that_does_not_apply(tmp_path: Path) -> None:
