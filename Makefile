@@ -1,10 +1,10 @@
-# setup · demo · data · test · products · test-products · test-slurm · lint · bench · event-schema · block-schema · error-pages
+# setup · demo · data · test · products · test-products · test-slurm · docs · lint · bench · event-schema · block-schema · error-pages
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo data test products test-products test-slurm lint mutants bench event-schema block-schema error-pages clean-demo
+.PHONY: setup demo data test products test-products test-slurm docs lint mutants bench event-schema block-schema error-pages clean-demo
 
 setup: $(STAMP)
 	@$(BIN)/python -m eop.agents.jail
@@ -46,6 +46,11 @@ test-products: setup
 # A run with trainings on a Slurm of this machine alone: minutes, root (docs/howto/cluster.md)
 test-slurm: setup
 	@tests/slurm/run.sh $(BIN)/python
+
+# The pages as a web site, into .docs/
+docs: setup
+	$(BIN)/python -m sphinx -W -q -b html docs .docs
+	@echo "open .docs/index.html"
 
 # Hours: changes the checks and the state machine, and lists what no test noticed (docs/testing.md).
 # make mutants ARGS="eop.runtime.joins*"

@@ -43,6 +43,15 @@ def test_functions_are_short() -> None:
     assert long.keys() == ALLOWED_FUNCTIONS.keys(), long
 
 
+def test_no_two_test_modules_share_a_name() -> None:
+    """Pytest imports them by their bare names: the second one would not be collected."""
+    folders = defaultdict(list)
+    for path in (ROOT / "tests").rglob("*.py"):
+        if path.stem not in ("conftest", "__init__"):
+            folders[path.stem].append(str(path.parent.relative_to(ROOT)))
+    assert not {name: found for name, found in folders.items() if len(found) > 1}
+
+
 def test_shims_hold_no_logic() -> None:
     rules = "\n".join(p.read_text() for p in (ROOT / "rules").glob("*.smk"))
     for path in (ROOT / "scripts").glob("*.py"):
