@@ -47,6 +47,8 @@ def check(root: Path, paths: tuple[Path, ...], coverage: bool, form: str) -> Non
 
     Exit status 4 when one of them has an error; `eop explain CODE` says more about an error.
     """
+    if not (root / "config").is_dir():
+        read_raw(root)  # says that this is no project, before all that is missing is listed
     checked = [Checked.of(path, root, coverage=coverage) for path in paths]
     if form == "json":
         print_json({"schema": DIAGNOSTICS_SCHEMA, "files": [one.data() for one in checked]})

@@ -51,9 +51,9 @@ MOST_WORKERS = 20
 MOST_CPUS = 1024
 MOST_GPUS = 64
 
-_WORD_RULE = "lower-case letters, digits and '_', beginning with a letter"
+_WORD_RULE = "lower-case letters, digits and '_', first a letter, last no '_'"
 _STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
-_SLUG_RULE = "lower-case letters, digits and '-', beginning with a letter"
+_SLUG_RULE = "lower-case letters, digits and '-', first a letter, last no '-'"
 _step = name(STEP_NAME, "step name", _STEP_RULE)
 _word = name(WORD, "name", _WORD_RULE)
 _slug = name(SLUG, "name", _SLUG_RULE)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from planted_faults import FAULTS, SOUND
 
 from eop.cli import cli
-from eop.core.errors import ExitCode
+from eop.core.errors import EopError, ExitCode
 from eop.protocol.compiler import check
 from eop.protocol.formats import as_data, as_github
 
@@ -121,3 +121,12 @@ def test_what_an_author_wrote_cannot_end_an_annotation(project: Path) -> None:
     properties, message = parsed(lines[0])
     assert properties["file"] == path.name
     assert found[0].message in message
+
+
+def test_outside_of_a_project_it_says_so_and_nothing_else(written: tuple[str, str]) -> None:
+    elsewhere = Path(written[0]).parent / "elsewhere"
+    elsewhere.mkdir()
+    done = called(elsewhere, *written)
+    assert isinstance(done.exception, EopError)
+    assert (done.exception.code, done.exception.exit_code) == ("EOP601", ExitCode.CONFIG)
+    assert done.output == ""
