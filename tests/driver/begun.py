@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MINIMAL = "config/protocols/minimal.eop.md"
 
 
-def begun_project(root: Path) -> Path:
-    """Copy what a run of `minimal` needs to ``root``, begin the run, and return ``root``."""
+def copied_project(root: Path) -> Path:
+    """Copy what a run of `minimal` needs to ``root``, and return ``root``."""
     for name in ("config", "hstu"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / name, root / name, ignore=ignore)
@@ -27,5 +27,10 @@ def begun_project(root: Path) -> Path:
     lines = config.read_text().splitlines()
     lines = [f"protocol: {MINIMAL}" if line.startswith("protocol:") else line for line in lines]
     write_text(config, "\n".join(lines) + "\n")
-    open_run(load_project(root, read_raw(root)))
+    return root
+
+
+def begun_project(root: Path) -> Path:
+    """A copied project at ``root`` in which the run of `minimal` has begun."""
+    open_run(load_project(copied_project(root), read_raw(root)))
     return root

@@ -18,6 +18,7 @@ from eop.protocol.markers import FRONT, KINDS, PATTERNS
 from eop.protocol.signatures import FUNCTIONS
 
 REPOSITORY = Path(__file__).parents[2]
+PLAYBOOK_SCHEMA = REPOSITORY / "config" / "schemas" / "playbook.schema.yaml"
 REFERENCE = (REPOSITORY / "docs" / "protocol.md").read_text()
 
 
@@ -60,7 +61,11 @@ def test_every_snippet_is_of_the_language() -> None:
     schema = block_schema()
     snippets = re.findall(r"^```yaml\n(.*?)^```", REFERENCE, re.DOTALL | re.MULTILINE)
     assert len(snippets) >= 5
+    playbook = yaml.safe_load(PLAYBOOK_SCHEMA.read_text())
     for snippet in snippets:
+        if snippet.startswith("steps:"):
+            jsonschema.validate(yaml.safe_load(snippet), playbook)
+            continue
         if snippet.split(":")[0] in KINDS:
             jsonschema.validate(yaml.safe_load(snippet), schema)
             continue

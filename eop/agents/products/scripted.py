@@ -114,7 +114,9 @@ def _read(playbook: Path) -> Any:
     except (OSError, yaml.YAMLError) as error:
         raise EopError(
             "EOP870",
-            f"cannot read the playbook: {error}",
+            f"the playbook cannot be read: {getattr(error, 'strerror', None) or error}",
             where=Where(str(playbook)),
+            hint=f"the product '{NAME}' plays it (docs/protocol.md shows one); `agents: {{{NAME}: "
+            "{playbook: ...}}` in the config names another",
             exit_code=ExitCode.CONFIG,
         ) from error
