@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eop.core.files import write_json
+from eop.core.files import read_json, write_json
 from eop.functions import evidence
 from eop.functions.evidence_manifest import keep_manifest
-from eop.functions.lineage import start
+from eop.functions.lineage import base_id, start
 from eop.functions.measure import open_sealed
 from eop.functions.promote import ranks_by_seed
 from eop.functions.published import published_files
@@ -16,7 +16,7 @@ from eop.functions.results import candidates, references
 from eop.knowledge import write_note
 from eop.leaderboard import Comparison, Cost, Decision, Entry, Scores, write_entry
 from eop.runtime.node import Usage
-from eop.stats import common_seeds, mean_interval, same_seed_difference
+from eop.stats import common_seeds, mean_interval, same_seed_difference, seed_noise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from eop.functions.context import Context
     from eop.functions.results import Result
+    from eop.stats import SeedNoise
 
 _FIRST = 1
 # What a node costs that was skipped before its first attempt.
@@ -34,8 +35,9 @@ def publish(context: Context) -> Path:
     """Write this iteration's entries and notes; the reference rows come with the first one."""
     results = references(context) if context.instance.iteration == _FIRST else []
     results += candidates(context)
+    noise = _test_noise(context, results)
     for result in results:
-        entry = _entry(context, result)
+        entry = _entry(context, result, noise)
         write_entry(context.root, entry, _files(context, result))
         evidence.keep_files(context.root, result)
         keep_manifest(context, result, entry)
@@ -47,7 +49,7 @@ def publish(context: Context) -> Path:
     return report
 
 
-def _entry(context: Context, result: Result) -> Entry:
+def _entry(context: Context, result: Result, noise: SeedNoise | None = None) -> Entry:
     validation = test = None
     sealed = result.sealed
     if result.metrics is not None:
@@ -73,11 +75,26 @@ def _entry(context: Context, result: Result) -> Entry:
         tolerance=context.project.config.tolerance,
         not_reproducible=result.not_reproducible,
         evidence=evidence.collect(context, result),
-        on_test=_on_test(context, result),
+        on_test=_on_test(context, result, noise),
     )
 
 
-def _on_test(context: Context, result: Result) -> Comparison | None:
+def _test_noise(context: Context, results: list[Result]) -> SeedNoise | None:
+    """How much seeds move the test, from all models of the turn, the champion and the base."""
+    parent = start(context.project, context.state, context.instance.iteration)
+    base = read_json(context.produced("baseline"))
+    sealed = {base_id(context.project): base.get("refit", base["metrics"])}
+    sealed |= {parent.entry: parent.sealed}
+    sealed |= {result.id: result.sealed for result in results if result.kind == "candidate"}
+    judged = [
+        document["sealed"]["seeds"]
+        for document in sealed.values()
+        if document and document["sealed"]
+    ]
+    return seed_noise([list(ranks_by_seed(context.root, seeds).values()) for seeds in judged])
+
+
+def _on_test(context: Context, result: Result, noise: SeedNoise | None) -> Comparison | None:
     """The row against its parent on the test; ``None`` where one of them has no number there."""
     parent = start(context.project, context.state, context.instance.iteration)
     if result.parent is None or result.sealed is None or parent.sealed is None:
@@ -89,7 +106,7 @@ def _on_test(context: Context, result: Result) -> Comparison | None:
     seeds = common_seeds(own, other)
     if not seeds:
         return None
-    difference = same_seed_difference(own, other)
+    difference = same_seed_difference(own, other, noise)
     return Comparison(difference.mean, difference.interval95, tuple(seeds))
 
 

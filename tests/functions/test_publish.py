@@ -6,11 +6,11 @@ import hashlib
 import math
 import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from entry_samples import project as with_schema
-from function_runs import metrics, small
+from function_runs import Small, metrics, small
 
 from eop.core.files import write_bytes, write_json
 from eop.functions import publish, record
@@ -22,13 +22,11 @@ from eop.runtime.node import Outcome, Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from function_runs import Small
-
 _REASON = {"delta": None, "interval": None, "promoted": False, "reason": "not measured"}
 
 
-def decided(root: Path) -> Small:
-    """A run that stands before `publish`: one branch was judged, one failed."""
+def decided(root: Path, *, lost: bool = True) -> Small:
+    """A run that stands before `publish`: one branch was judged, one failed if ``lost``."""
     run = small(with_schema(root))
     split = run.project.split_dir
     write_json(split / "manifest.json", {"dataset": "toy", "digest": "d" * 64, "files": {}})
@@ -38,7 +36,10 @@ def decided(root: Path) -> Small:
     write_bytes(root / snapshot["path"], content)
     run.to_branches()
     run.branch("p01")
-    run.lose("p02")
+    if lost:
+        run.lose("p02")
+    else:
+        run.branch("p02")
     entries = ("r1-it01-p01", "r1-it01-p02")
     verdicts = [{"entry": entry, **_REASON} for entry in entries]
     decision = {"champion": "r1-base", "parent": "r1-base", "candidates": verdicts}
@@ -79,6 +80,37 @@ def test_every_end_becomes_a_row(tmp_path: Path) -> None:
     before = (tmp_path / "leaderboard" / names[2] / "entry.yaml").read_bytes()
     publish.publish(run.context("it01_publish"))
     assert (tmp_path / "leaderboard" / names[2] / "entry.yaml").read_bytes() == before
+
+
+def test_seeds_of_another_candidate_widen_the_interval_on_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shaky(root: Path, folder: Path, ndcg: float) -> dict[str, Any]:
+        one, other = (metrics(root, folder / f"{n}", ndcg * n, (n,)) for n in (1, 2))
+        seeds = one["sealed"]["seeds"] + other["sealed"]["seeds"]
+        return one | {
+            "seeds": one["seeds"] + other["seeds"],
+            "sealed": {"reads": 1, "seeds": seeds},
+        }
+
+    steady = decided(tmp_path / "a", lost=False)
+    publish.publish(steady.context("it01_publish"))
+    branch = Small.branch
+
+    def second_is_shaky(run: Small, name: str) -> None:
+        with monkeypatch.context() as patched:
+            if name == "p02":
+                patched.setattr("function_runs.metrics", shaky)
+            branch(run, name)
+
+    monkeypatch.setattr(Small, "branch", second_is_shaky)
+    publish.publish(decided(tmp_path / "b", lost=False).context("it01_publish"))
+    alone, beside = (read_entry(tmp_path / name, "r1-it01-p01").on_test for name in "ab")
+    assert alone is not None
+    assert beside is not None
+    assert alone.delta == beside.delta
+    assert alone.interval == pytest.approx((alone.delta,) * 2), "nothing of its own varies"
+    assert beside.interval[1] - beside.interval[0] > 0.1
 
 
 def test_seed_0_of_a_training_is_a_seed(tmp_path: Path) -> None:
