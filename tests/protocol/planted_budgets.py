@@ -17,6 +17,20 @@ BUDGET_FAULTS = [
         "101 of 'implementer' does not fit into the phase's 100",
     ),
     Fault(
+        "EOP520",
+        "{implementer: scripted,",
+        "{implementer: {product: scripted, budget: {attempts: 9}},",
+        "9",
+        "attempts 9 of 'implementer' does not fit into the phase's 2",
+    ),
+    Fault(
+        "EOP520",
+        "{implementer: scripted,",
+        "{implementer: {product: scripted, budget: {wall: 9h}},",
+        "9h",
+        "wall 32400 s of 'implementer' does not fit into the phase's 1800 s",
+    ),
+    Fault(
         "EOP521",
         "budget: {wall: 5m}\ngoto",
         "budget: {wall: 5m, usd: 0.5}\ngoto",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planted_faults import Fault
 
+_BASE = "with: {seeds: [1, 2]}\nbudget: {wall: 5m}\noutputs: {baseline"
 DECISION_FAULTS = [
     Fault("EOP118", "when: preflight.passed", "when: preflight.passed and", "d", "the end"),
     Fault("EOP118", "when: preflight.passed", "when: 1 < patience < 3", "<", "'<'"),
@@ -53,6 +54,13 @@ DECISION_FAULTS = [
     ),
     Fault("EOP416", "when: preflight.passed", "when: not preflight.passed", "not preflight.passed"),
     Fault("EOP507", "when: preflight.passed", "when: metrics.users > 1", "metrics.users"),
+    Fault(
+        "EOP507",
+        _BASE,
+        f"when: branches > 1\n{_BASE}",
+        "branches",
+        "are opened by 'build', which 'base'",
+    ),
     Fault("EOP508", "n < patience", "n < patience and preflight.passed", "preflight.passed"),
     Fault("EOP511", "phase: look", "phase: look\noptional: true", "report", "is optional"),
     Fault("EOP511", "phase: train", "phase: train\noptional: true", "evaluate", "'checkpoint'"),

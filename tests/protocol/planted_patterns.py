@@ -13,6 +13,11 @@ def bta(nodes: str = _NODES, workers: str = "workers: {max: 4}\n") -> str:
     return f"pattern: bta\nnodes: {nodes}\n{workers}"
 
 
+def capped(products: str) -> str:
+    """The roles of a breakdown whose workers have a budget of their own."""
+    return f"{{breakdown: scripted, worker: {{product: {products}, budget: {{actions: 1}}}}}}"
+
+
 _DUAL = "pattern: dual\nnodes: {implementer: scripted, reviewer: scripted, fixer: scripted}\n"
 
 
@@ -124,6 +129,16 @@ PATTERN_FAULTS = [
     ),
     Fault("EOP310", _LINEAR, bta(_NODES.replace("qwen-code", "scripted")), "scripted", "twice"),
     Fault("EOP502", _LINEAR, bta(_NODES.replace("qwen-code", "bounded")), "bounded", "read"),
+    # Products that are written with a budget of their role's own: alone, one of several, stood in.
+    Fault(
+        "EOP502",
+        "{analyst: scripted}",
+        "{analyst: {product: bounded, budget: {actions: 1}}}",
+        "bounded",
+    ),
+    Fault("EOP502", _LINEAR, bta(capped("bounded")), "bounded"),
+    Fault("EOP502", _LINEAR, bta(capped("[scripted, bounded]")), "bounded"),
+    Fault("EOP204", _LINEAR, bta(capped("[scripted, scriptd]")), "scriptd"),
     Fault(
         "EOP414", _LINEAR, f"{_LINEAR}workers: {{max: 4}}\n", "workers", "on the pattern 'linear'"
     ),
