@@ -33,6 +33,7 @@ PROPOSALS = [
     }
 ]
 DIRECTIONS = [{"title": "Genres in the score as well", "why": "They helped the input."}]
+RANKING = [{"direction": 1, "why": "The gain on validation points there."}]
 FINDING = {
     "id": "lookup-of-targets",
     "severity": "major",
@@ -58,6 +59,7 @@ def script() -> Script:
             Part(_review(), (implement, "role: reviewer")),
             Part(_analysis(), ("Say what came of the proposal",)),
             Part([CLAUDE.answer(DIRECTIONS), Say("Done.")], ("From this turn's analyses",)),
+            Part([CODEX.answer(RANKING)], ("Rank the directions by number",)),
         ]
     )
 
