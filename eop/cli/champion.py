@@ -12,7 +12,7 @@ from eop.cli.common import json_option, print_json
 from eop.functions.champion import champion_of, export
 from eop.leaderboard import read_entries
 from eop.leaderboard.transfer import gains as transferred
-from eop.leaderboard.transfer import read_claims
+from eop.leaderboard.transfer import not_replayed, read_claims
 from eop.report import gains_text
 
 if TYPE_CHECKING:
@@ -96,9 +96,12 @@ def export_(root: Path, run: str, name: str | None, folder: Path) -> None:
 @click.pass_obj
 def gains(root: Path, protocol: str, as_json: bool) -> None:
     """What replayed recipes gain on each data set, beside what was published."""
-    found = transferred(read_entries(root), protocol, read_claims(root))
+    claims = read_claims(root)
+    found = transferred(read_entries(root), protocol, claims)
+    missing = not_replayed(claims, found)
     if as_json:
         rows = [{**asdict(gain), "relative": gain.relative} for gain in found]
-        print_json({"schema": "gains/1", "gains": rows})
+        others = {name: asdict(claim) for name, claim in missing.items()}
+        print_json({"schema": "gains/1", "gains": rows, "not_replayed": others})
     else:
-        click.echo(gains_text(found), nl=False)
+        click.echo(gains_text(found, missing), nl=False)

@@ -73,6 +73,16 @@ def gains(entries: Iterable[Entry], protocol: str, claims: dict[str, Claim]) -> 
     return sorted(found, key=lambda gain: (gain.recipe, gain.dataset, gain.entry))
 
 
+def not_replayed(claims: dict[str, Claim], found: Iterable[Gain]) -> dict[str, Claim]:
+    """The claims on data sets that no recipe was measured on, by the beginning of their names."""
+    measured = {gain.dataset for gain in found if gain.ndcg is not None}
+    return {
+        name: claim
+        for name, claim in claims.items()
+        if not any(dataset.startswith(name) for dataset in measured)
+    }
+
+
 def _gain(entry: Entry, base: Entry | None, claims: dict[str, Claim]) -> Gain:
     compared = entry.on_test if base and entry.parent == base.id else None
     dataset = entry.evidence["split"]["dataset"]

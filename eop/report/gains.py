@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from eop.leaderboard.transfer import Claim, Gain
 
 
-def print_gains(console: Console, gains: Sequence[Gain]) -> None:
-    """Print a row for each recipe and data set, beside what was published of that data set."""
+def print_gains(console: Console, gains: Sequence[Gain], claims: dict[str, Claim]) -> None:
+    """Print a row for each recipe and data set, beside what was published of that data set.
+
+    ``claims`` are those on data sets that nothing was measured on.
+    """
     if not gains:
         console.print("Nothing was replayed yet: eop run with config/protocols/replay.eop.md.")
         return
@@ -45,6 +48,9 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
         "of other code and another split.",
         style="dim",
     )
+    for name, claim in claims.items():
+        text = f"Published of {name}, and not measured here: {_claim(claim)}."
+        console.print(Text(text, "dim"))
 
 
 def _gain_cell(gain: Gain) -> Text:

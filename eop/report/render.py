@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from eop.leaderboard.selection import Selection
     from eop.leaderboard.summary import Summary
-    from eop.leaderboard.transfer import Gain
+    from eop.leaderboard.transfer import Claim, Gain
     from eop.report.view import RunView
     from eop.runtime.advance import Position
     from eop.runtime.node import Usage
@@ -51,9 +51,9 @@ def leaderboard_text(root: Path, selection: Selection | None = None) -> str:
     return _text(lambda console: print_leaderboard(console, frame))
 
 
-def gains_text(found: Sequence[Gain]) -> str:
-    """What recipes gain on each data set."""
-    return _text(lambda console: print_gains(console, found))
+def gains_text(found: Sequence[Gain], claims: dict[str, Claim]) -> str:
+    """What recipes gain on each data set, and the claims on data sets that none was measured on."""
+    return _text(lambda console: print_gains(console, found, claims))
 
 
 def summary_text(found: Sequence[Summary]) -> str:

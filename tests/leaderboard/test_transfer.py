@@ -70,7 +70,9 @@ def test_the_command_prints_missing_as_missing(root: Path) -> None:
     for entry in [*replayed("yelp-toy", "synapse", 0.23), *replayed("gowalla", "synapse", None)]:
         write_entry(root, entry, FILES if entry.test else {})
     argv = ["--project", str(root), "champion", "gains"]
-    rows = json.loads(CliRunner().invoke(cli, [*argv, "--json"]).stdout)["gains"]
+    printed = json.loads(CliRunner().invoke(cli, [*argv, "--json"]).stdout)
+    rows, others = printed["gains"], printed["not_replayed"]
+    assert set(others) == {"foursquare-tky", "foursquare-nyc", "gowalla"}, "a failure measures none"
     assert [(row["dataset"], row["ndcg"]) for row in rows] == [
         ("gowalla", None),
         ("yelp-toy", pytest.approx(0.23)),
@@ -79,6 +81,7 @@ def test_the_command_prints_missing_as_missing(root: Path) -> None:
     assert "+15.0%" in text
     assert "0.0321 to 0.0382, +19.0%" in text
     assert "0.0000" not in text
+    assert "Published of foursquare-tky, and not measured here: 0.0200 to 0.0202, +1.0%" in text
     assert "2 seeds, 1 read" in text
     none = CliRunner().invoke(cli, [*argv, "--protocol", "nothing"])
     assert "Nothing was replayed yet" in none.stdout
