@@ -246,3 +246,13 @@ def test_what_is_about_no_intervention_is_told_apart_and_contradicts_nothing(roo
     assert [one.notes for one in claims] == [("u0",), ("u1",), ("u2",)]
     write_claims(root, claims)
     assert check(root).problems == ()
+
+
+def test_a_superseded_note_makes_no_claim(root):
+    page(root)
+    note(root, "small-again", "within_noise", supersedes=("small",))
+    with open_store(root) as store:
+        claims = summarized(store, store.notes())
+    assert [one.id for one in claims] == ["large", "small-again"]
+    write_claims(root, claims)
+    assert check(root).problems == ()
