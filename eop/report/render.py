@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from eop.core.files import write_text
+from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
 from eop.report.gains import print_gains
@@ -48,7 +49,8 @@ def leaderboard_csv(root: Path, selection: Selection | None = None) -> str:
 def leaderboard_text(root: Path, selection: Selection | None = None) -> str:
     """The leaderboard as wide as the terminal, 80 columns when there is none."""
     frame = rows(root, selection)
-    return _text(lambda console: print_leaderboard(console, frame))
+    anchors = read_anchors(root)
+    return _text(lambda console: print_leaderboard(console, frame, anchors))
 
 
 def gains_text(found: Sequence[Gain], claims: dict[str, Claim]) -> str:

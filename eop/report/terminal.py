@@ -16,10 +16,11 @@ from eop.report.spending import SPENT
 from eop.report.view import GateView, NodeView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
+    from eop.leaderboard.anchors import Anchor
     from eop.report.spending import Spend
     from eop.report.view import IterationView, RunView
 
@@ -41,14 +42,21 @@ _METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validat
 _BESIDE_ID = 64  # what all other columns and their padding take
 
 
-def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
-    """Print ``eop.leaderboard.rows``: one table per split, a dash for what was not measured."""
+def print_leaderboard(
+    console: Console, frame: pd.DataFrame, anchors: Mapping[str, Sequence[Anchor]]
+) -> None:
+    """Print ``eop.leaderboard.rows``: one table per split, a dash for what was not measured.
+
+    Under a table stand the published ``anchors`` of its data set.
+    """
     if frame.empty:
         console.print("No row: the leaderboard is empty, or holds none of these.")
         return
     for (dataset, split), part in frame.groupby(["dataset", "split"], sort=False):
         title = f"{escape(str(dataset))}, split {str(split)[:8]}: canonical test, NDCG@10 first"
         console.print(_table(title, part, console.width))
+        if published := anchors.get(str(dataset)):
+            console.print(Text(_published(published), "dim"))
     console.print(
         f"{MISSING} not measured.  \N{GREEK CAPITAL LETTER DELTA} is NDCG@10 against the parent on "
         "validation. Under a number: its 95 % interval over users and seeds, its seeds, and how "
@@ -57,6 +65,11 @@ def print_leaderboard(console: Console, frame: pd.DataFrame) -> None:
     )
     for name, text in _footnotes(frame):
         console.print(f"{name}: {text}", style="dim", markup=False)
+
+
+def _published(anchors: Sequence[Anchor]) -> str:
+    named = "; ".join(f"{anchor.name} {anchor.ndcg:.4f}" for anchor in anchors)
+    return f"Published, single runs of other code on another split: {named}."
 
 
 def _footnotes(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,14 @@ def test_the_table_fits_80_columns_and_says_what_is_missing(found, tmp_path, nar
     assert "2 seeds, 1 read" in text
 
 
+def test_published_numbers_stand_under_the_rows_of_their_data_set(found, tmp_path, narrow):
+    anchors = "{}: [{{name: 'HSTU [bold]', ndcg@10: 0.172, source: s}}]\n"
+    (tmp_path / "config" / "anchors.yaml").write_text(anchors.format("another"))
+    assert "Published" not in leaderboard_text(tmp_path)
+    (tmp_path / "config" / "anchors.yaml").write_text(anchors.format("toy"))
+    assert "split: HSTU [bold] 0.1720." in " ".join(leaderboard_text(tmp_path).split())
+
+
 def test_hostile_titles_do_not_style_the_terminal(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "220")
     found = reported(tmp_path, HOSTILE + "\x1b[31mred")
