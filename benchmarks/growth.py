@@ -59,7 +59,7 @@ def measure(case: Row) -> Row:
     from eop.runtime.trace import Trace
 
     with tempfile.TemporaryDirectory() as scratch:
-        project = project_with(child.ROOT, Path(scratch) / "project", case["proposals"])
+        project = project_with(Path(scratch) / "project", case["proposals"])
         trace = Trace(project.trace_dir, project.plan)
         figures = {
             "events": len(trace.events()),

@@ -42,9 +42,9 @@ _GOOD = {"boolean": True, "integer": 1, "number": 1.0, "string": "good"}
 _FILE = {"sha256": sha256(_CONTENT).hexdigest(), "size": len(_CONTENT)}
 
 
-def project_with(source: Path, folder: Path, proposals: int) -> Project:
-    """A project in ``folder``, from the sources at ``source``, with a run of so many proposals."""
-    make_project(source, folder)
+def project_with(folder: Path, proposals: int) -> Project:
+    """A project in ``folder`` with a run of so many proposals."""
+    make_project(folder)
     path = folder / PROTOCOL
     write_text(path, _unbounded(path.read_text(), proposals))
     project = load_project(folder, read_raw(folder))
