@@ -14,6 +14,7 @@ from eop.cli.doctor import doctor
 from eop.cli.evidence import evidence
 from eop.cli.explain import explain
 from eop.cli.gate import gate
+from eop.cli.graph import graph
 from eop.cli.inspect import status, verify
 from eop.cli.knowledge import knowledge
 from eop.cli.leaderboard import leaderboard
@@ -45,7 +46,7 @@ def cli(context: click.Context, project: Path) -> None:
 
 
 for command in (
-    *(init, check, explain, compile_, run, pause, resume, cancel, migrate),
+    *(init, check, explain, graph, compile_, run, pause, resume, cancel, migrate),
     *(status, report, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
     *(reproduce, store, demo, doctor),
 ):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eop.cli.common import config_option, json_option, overrides, print_json
-from eop.compile.graph import mermaid
 from eop.core.errors import ExitCode
 from eop.driver.workflow import advance_and_compile, load_project, lock_project
 from eop.project.config import CONFIG_FILE, read_raw
@@ -102,22 +101,18 @@ class Checked:
         )
 
 
-@click.command("compile", epilog="Example: eop compile --graph > protocol.mmd")
+@click.command("compile", epilog="Example: eop compile --config dataset=ml-100k")
 @config_option
-@click.option("--graph", is_flag=True, help="Print the whole protocol as a Mermaid graph.")
 @json_option
 @click.pass_obj
-def compile_(root: Path, pairs: tuple[str, ...], graph: bool, as_json: bool) -> None:
+def compile_(root: Path, pairs: tuple[str, ...], as_json: bool) -> None:
     """Compile the protocol: write the rules that may run now, run nothing.
 
-    With --json, print the plan; with --graph, its picture. Neither of them writes anything.
+    With --json, print the plan and write nothing.
     """
     project = load_project(root, read_raw(root, overrides(pairs)))
     if as_json:
         print_json(project.plan.to_json())
-        return
-    if graph:
-        click.echo(mermaid(project.plan), nl=False)
         return
     with lock_project(root):
         position = advance_and_compile(project)

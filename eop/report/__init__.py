@@ -3,6 +3,7 @@
 from eop.report.progress import Follower
 from eop.report.render import (
     gains_text,
+    graph_text,
     leaderboard_csv,
     leaderboard_json,
     leaderboard_text,
@@ -17,6 +18,7 @@ from eop.report.render import (
 __all__ = [
     "Follower",
     "gains_text",
+    "graph_text",
     "leaderboard_csv",
     "leaderboard_json",
     "leaderboard_text",

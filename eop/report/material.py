@@ -31,6 +31,7 @@ def read_material(project: Project) -> Material:
     with open_store(root) as store:
         drawn, claims = knowledge_map(build(store), own), shown_claims(root, store, own)
     return Material(
+        plan=project.plan,
         view=view(project.plan, state, events),
         entries=entries,
         files={name: read_entry_files(root, name) for name in own},

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from eop.compile.layout import layout
 from eop.leaderboard.rows import ranked
 from eop.leaderboard.standing import standing
 from eop.leaderboard.summary import summaries
@@ -17,15 +15,17 @@ from eop.report.curves import common_limit, interval_bar
 from eop.report.entry_page import entry_page
 from eop.report.lineage import open_branches, tree
 from eop.report.plots import curves_plot, scores_plot, spend_plot, time_plot
+from eop.report.protocol_graph import step_marks
 from eop.report.scripts import ASSETS, data_block, own_script
+from eop.report.templating import environment
 from eop.report.view import GateView
-from eop.report.words import FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from eop.leaderboard import Entry
     from eop.leaderboard.anchors import Anchor
+    from eop.protocol.model import Plan
     from eop.report.claims import ShownClaim
     from eop.report.curves import IntervalBar
     from eop.report.entry_files import EntryFiles
@@ -52,6 +52,7 @@ class Material:
     ``anchors`` the published numbers, by data set.
     """
 
+    plan: Plan
     view: RunView
     entries: Sequence[Entry]
     files: Mapping[str, EntryFiles]
@@ -96,13 +97,13 @@ def page(material: Material, version: str | None = None) -> str:
     sources = f"{script.source} {material.chart_script.source}"
     policy = _POLICY.format(scripts=sources, connect="'self'" if version else _NOWHERE)
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             view=view,
             version=version,
             policy=policy,
-            style=(ASSETS / "style.css").read_text(),
+            style=_style(),
             script=script.text,
             chart_script=material.chart_script.text,
             plots=data_block({name: plot.spec for name, plot in plots.items()}),
@@ -113,6 +114,8 @@ def page(material: Material, version: str | None = None) -> str:
             negative=sum(entry.outcome != "completed" for entry in own),
             standings=Counter(standing(entry) for entry in own),
             iterations=sorted({entry.iteration for entry in own if entry.iteration}),
+            layout=layout(material.plan),
+            marks=step_marks(view),
             tree=tree(own),
             on_their_way=open_branches(view, own),
             gates=[
@@ -130,20 +133,6 @@ def page(material: Material, version: str | None = None) -> str:
     )
 
 
-def _environment() -> Environment:
-    """Templates that escape all they are given and know no default for what is missing."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(FILTERS)
-    environment.tests["gate"] = lambda step: isinstance(step, GateView)
-    return environment
-
-
 def _plots(material: Material, own: list[Entry]) -> dict[str, Plot]:
     """The charts that there is something to draw for, by the id of their place."""
     split = _split(own[0]) if own else None
@@ -154,6 +143,11 @@ def _plots(material: Material, own: list[Entry]) -> dict[str, Plot]:
         "spend": spend_plot(material.timeline),
     }
     return {name: plot for name, plot in drawn.items() if plot}
+
+
+def _style() -> str:
+    names = ("colours.css", "style.css", "protocol.css")
+    return "".join((ASSETS / name).read_text() for name in names)
 
 
 def _best(own: list[Entry]) -> float | None:

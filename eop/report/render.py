@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eop.leaderboard.selection import Selection
     from eop.leaderboard.summary import Summary
     from eop.leaderboard.transfer import Claim, Gain
+    from eop.protocol.model import Plan
     from eop.report.view import RunView
     from eop.runtime.advance import Position
     from eop.runtime.node import Usage
@@ -104,6 +105,15 @@ def page_text(project: Project, version: str | None = None) -> str:
     from eop.report.page import page
 
     return page(read_material(project), version)
+
+
+def graph_text(plan: Plan, form: str, project: Project | None = None) -> str:
+    """A protocol as ``mermaid`` or ``svg``; with a ``project``, how far its run has come."""
+    # Graphs and templates take a third of a second to load, and no status needs them.
+    from eop.report.protocol_graph import graph_mermaid, graph_svg
+
+    draw = {"mermaid": graph_mermaid, "svg": graph_svg}[form]
+    return draw(plan, _view(project) if project else None)
 
 
 def _view(project: Project) -> RunView:

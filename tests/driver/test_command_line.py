@@ -75,13 +75,13 @@ def test_looking_at_a_run_changes_none_of_its_files(project: Path) -> None:
         return {str(p): p.read_bytes() for p in project.rglob("*") if p.is_file()}
 
     before = files()
-    for arguments in ("status", "verify", "leaderboard", "gate list", "compile --graph"):
+    for arguments in ("status", "verify", "leaderboard", "gate list", "graph"):
         assert call(project, *arguments.split()).exit_code == 0
     assert files() == before
 
 
 def test_the_graph_is_printed(project: Path) -> None:
-    assert call(project, "compile", "--graph").output.startswith("flowchart LR\n")
+    assert call(project, "graph").output.startswith("flowchart LR\n")
 
 
 def test_a_gate_that_waits_for_nothing(project: Path) -> None:

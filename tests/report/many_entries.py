@@ -52,4 +52,5 @@ def thousand(cache_dir: Path) -> Material:
     }
     script = chart_script(cache_dir)
     view = RunView("many", "research 1", "Many", 0, "completed", None, (), ())
-    return Material(view, entries, files, timeline(research(), ()), None, (), {}, script)
+    line = timeline(research(), ())
+    return Material(research(), view, entries, files, line, None, (), {}, script)
