@@ -46,7 +46,9 @@ class OpenBranch:
 
 
 def tree(entries: Iterable[Entry]) -> tuple[Stem, ...]:
-    """The tree of ``entries`` by its stems, those that stand on none of them first, then by turn.
+    """The tree of ``entries`` by its stems: those that stand on none of them first, then by turn.
+
+    Of the first, those on which nothing was tried come before those that the tree grows from.
 
     A run may go on for hundreds of turns, each on the champion of the one before: as lists within
     lists, its tree would be as deep.
@@ -59,7 +61,10 @@ def tree(entries: Iterable[Entry]) -> tuple[Stem, ...]:
     stems = [known[name] for name in tried if name in known and known[name].parent in known]
     return tuple(
         _stem(entry, tried.get(entry.id, []))
-        for entry in [*sorted(roots, key=_order), *sorted(stems, key=_order)]
+        for entry in [
+            *sorted(roots, key=lambda root: (root.id in tried, *_order(root))),
+            *sorted(stems, key=_order),
+        ]
     )
 
 

@@ -39,8 +39,8 @@ _STANDING = {
     WORSE: "mark-bad",
 }
 _ENDS = {
-    "completed": "mark-calm",
-    "open": "mark-good",
+    "completed": "mark-good",
+    "open": "mark-calm",
     "waited for a person": "mark-warn",
     "failed": "mark-bad",
 }

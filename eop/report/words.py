@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eop.report.spending import Spend
 
 _KINDS = {
-    "completed": "calm",
+    "completed": "good",
     "better": "calm",
     "open": "calm",
     "running": "calm",
@@ -46,6 +46,12 @@ def kind(status: str) -> str:
 def word(name: str) -> str:
     """A name without its underscores."""
     return name.replace("_", " ")
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something: ``1 seed``, ``2 seeds``; ``entry`` becomes ``entries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
 
 
 def signed(value: float | None) -> str:
@@ -82,7 +88,7 @@ def spent(spend: Spend) -> tuple[str, str]:
     """A unit of the budget: what was spent, and of what it is and how much there is."""
     name = SPENT[spend.unit]
     limit = "no limit" if spend.limit is None else f"of {spend.limit:,.10g}"
-    unknown = f", {spend.unknown} attempts not metered" if spend.unknown else ""
+    unknown = f", {counted(spend.unknown, 'attempt')} not metered" if spend.unknown else ""
     if spend.spent is None:
         return "unknown", f"{name}, {limit}{unknown}"
     least = "\N{GREATER-THAN OR EQUAL TO} " if spend.unknown else ""
@@ -96,6 +102,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "signed": signed,
     "metric": metric,
+    "counted": counted,
     "count_of": count,
     "dollars": dollars,
     "seconds": seconds,

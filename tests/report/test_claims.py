@@ -36,7 +36,7 @@ def drawn(root: Path, claims: list[ShownClaim]) -> str:
     run = Run(root)
     state, events = run.trace.state(), run.trace.events()
     seen, times = view(run.plan, state, events), timeline(run.plan, events)
-    return page(Material(seen, [], {}, times, None, claims, {}, Script(Markup(""))))
+    return page(Material(run.plan, seen, [], {}, times, None, claims, {}, Script(Markup(""))))
 
 
 def test_claims_that_rest_on_the_run_s_notes_are_shown(root: Path) -> None:

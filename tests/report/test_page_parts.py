@@ -19,6 +19,7 @@ from eop.report.lineage import open_branches, tree
 from eop.report.plots import Plot, curves_plot, scores_plot, spend_plot, time_plot
 from eop.report.timeline import timeline
 from eop.report.view import view
+from eop.report.words import counted
 from eop.runtime.node import Usage
 
 
@@ -52,7 +53,7 @@ def test_the_charts_in_time_say_what_is_still_at_work(tmp_path):
     run.enter("it01_investigate")
     line = timeline(run.plan, run.trace.events())
     chart = time_plot(line)
-    assert chart.legend == (("open", "mark-good"),)
+    assert chart.legend == (("open", "mark-calm"),)
     assert values(chart)[0]["end_as"] == "open"
     assert spend_plot(line) is None
     assert time_plot(timeline(research(), ())) is None
@@ -65,8 +66,8 @@ def test_the_tree_stands_by_parents_and_turns():
     later = candidate("it02-p01", iteration=2, parent="it01-p01")
     stray = candidate("x", parent="of another run")
     found = tree([later, stray, second, first, base])
-    assert [stem.entry.id for stem in found] == ["base", "x", "it01-p01"]
-    (turn,) = found[0].turns
+    assert [stem.entry.id for stem in found] == ["x", "base", "it01-p01"]
+    (turn,) = found[1].turns
     assert turn.iteration == 1
     assert [entry.id for entry in turn.tried] == ["it01-p01", "it01-p02"]
     (turn,) = found[2].turns
@@ -134,6 +135,11 @@ def test_an_entity_graph_of_a_thousand_rows_shows_the_best_linked_and_says_so():
     found = knowledge_map(graph_of(*edges), [str(k) for k in range(1000)])
     assert found.left_out == 1000 - 30
     assert found.height < 1000
+
+
+def test_counts_agree_with_their_nouns():
+    assert [counted(n, "seed") for n in (0, 1, 2)] == ["0 seeds", "1 seed", "2 seeds"]
+    assert counted(1200, "entry") == "1,200 entries"
 
 
 @pytest.mark.parametrize("text", ["", "epoch\tloss\n", "a\tb\n1\t2\n", "epoch\tloss\n1\tx\n"])
