@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eop.core.files import read_json, write_json
+from eop.core.files import write_json
 from eop.functions import evidence
 from eop.functions.evidence_manifest import keep_manifest
-from eop.functions.lineage import base_id, start
+from eop.functions.lineage import start
 from eop.functions.measure import open_sealed
 from eop.functions.promote import ranks_by_seed
 from eop.functions.published import published_files
 from eop.functions.results import candidates, references
+from eop.functions.turn_noise import turn_noise
 from eop.knowledge import write_note
 from eop.leaderboard import Comparison, Cost, Decision, Entry, Scores, write_entry
 from eop.runtime.node import Usage
-from eop.stats import common_seeds, mean_interval, same_seed_difference, seed_noise
+from eop.stats import common_seeds, mean_interval, same_seed_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from eop.functions.context import Context
     from eop.functions.results import Result
+    from eop.functions.turn_noise import TurnNoise
     from eop.stats import SeedNoise
 
 _FIRST = 1
@@ -35,7 +37,7 @@ def publish(context: Context) -> Path:
     """Write this iteration's entries and notes; the reference rows come with the first one."""
     results = references(context) if context.instance.iteration == _FIRST else []
     results += candidates(context)
-    noise = _test_noise(context, results)
+    noise = turn_noise(context, results)
     for result in results:
         entry = _entry(context, result, noise)
         write_entry(context.root, entry, _files(context, result))
@@ -49,14 +51,15 @@ def publish(context: Context) -> Path:
     return report
 
 
-def _entry(context: Context, result: Result, noise: SeedNoise | None = None) -> Entry:
+def _entry(context: Context, result: Result, noise: TurnNoise) -> Entry:
     validation = test = None
     sealed = result.sealed
     if result.metrics is not None:
-        validation = _scores(context, result, result.metrics["seeds"], result.metrics["seeds"])
+        shown = result.metrics["seeds"]
+        validation = _scores(context, result, shown, shown, noise.validation)
     if sealed is not None:
         opened = open_sealed(context.root, sealed)
-        test = _scores(context, result, opened, sealed["sealed"]["seeds"])
+        test = _scores(context, result, opened, sealed["sealed"]["seeds"], noise.test)
     return Entry(
         id=result.id,
         kind=result.kind,
@@ -75,23 +78,8 @@ def _entry(context: Context, result: Result, noise: SeedNoise | None = None) -> 
         tolerance=context.project.config.tolerance,
         not_reproducible=result.not_reproducible,
         evidence=evidence.collect(context, result),
-        on_test=_on_test(context, result, noise),
+        on_test=_on_test(context, result, noise.test),
     )
-
-
-def _test_noise(context: Context, results: list[Result]) -> SeedNoise | None:
-    """How much seeds move the test, from all models of the turn, the champion and the base."""
-    parent = start(context.project, context.state, context.instance.iteration)
-    base = read_json(context.produced("baseline"))
-    sealed = {base_id(context.project): base.get("refit", base["metrics"])}
-    sealed |= {parent.entry: parent.sealed}
-    sealed |= {result.id: result.sealed for result in results if result.kind == "candidate"}
-    judged = [
-        document["sealed"]["seeds"]
-        for document in sealed.values()
-        if document and document["sealed"]
-    ]
-    return seed_noise([list(ranks_by_seed(context.root, seeds).values()) for seeds in judged])
 
 
 def _on_test(context: Context, result: Result, noise: SeedNoise | None) -> Comparison | None:
@@ -111,12 +99,18 @@ def _on_test(context: Context, result: Result, noise: SeedNoise | None) -> Compa
 
 
 def _scores(
-    context: Context, result: Result, seeds: list[dict[str, Any]], judged: list[dict[str, Any]]
+    context: Context,
+    result: Result,
+    seeds: list[dict[str, Any]],
+    judged: list[dict[str, Any]],
+    noise: SeedNoise | None,
 ) -> Scores:
     """The metrics of ``seeds``, with the interval that the ranks of ``judged`` give them."""
-    interval = mean_interval(list(ranks_by_seed(context.root, judged).values()))
+    trained = result.checkpoint is not None
+    ranks = list(ranks_by_seed(context.root, judged).values())
+    interval = mean_interval(ranks, noise if trained else None)
     scores = Scores.over_seeds({seed["seed"]: seed["metrics"] for seed in seeds}, interval)
-    return scores if result.checkpoint else replace(scores, seeds={})
+    return scores if trained else replace(scores, seeds={})
 
 
 def _decision(verdict: dict[str, Any] | None) -> Decision | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,3 +96,12 @@ def pooled(models: Sequence[NDArray[np.float64]]) -> SeedNoise | None:
         between += float((means**2).sum())
         within += float(((model - model.mean(axis=0) - means) ** 2).sum())
     return SeedNoise(between / freedom, within / (freedom * (users - 1)) / users, freedom)
+
+
+def larger(own: SeedNoise | None, noise: SeedNoise | None) -> SeedNoise | None:
+    """The noise that says more, on the degrees of freedom of the larger pool."""
+    if own is None or noise is None:
+        return own or noise
+    if noise.shared >= own.shared:
+        return noise
+    return replace(own, freedom=max(own.freedom, noise.freedom))

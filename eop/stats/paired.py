@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from eop.stats.error import standard_error
 from eop.stats.gains import gains, refused
-from eop.stats.noise import pooled
+from eop.stats.noise import larger, pooled
 from eop.stats.student import quantile, two_sided
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def paired_difference(
     fewer than two.
     """
     left, right = gains([a, b])
-    return _difference(left, right, _larger(pooled([left, right]), noise))
+    return _difference(left, right, larger(pooled([left, right]), noise))
 
 
 def common_seeds(a: Mapping[int, Ranks], b: Mapping[int, Ranks]) -> list[int]:
@@ -92,16 +92,7 @@ def same_seed_difference(
     left, right = gains([list(a.values()), list(b.values())])
     rows = [[list(side).index(seed) for seed in common] for side in (a, b)]
     own = pooled([left, right])
-    return _difference(left[rows[0]], right[rows[1]], _larger(own, noise))
-
-
-def _larger(own: SeedNoise | None, noise: SeedNoise | None) -> SeedNoise | None:
-    """The noise that says more, on the degrees of freedom of the larger pool."""
-    if own is None or noise is None:
-        return own or noise
-    if noise.shared >= own.shared:
-        return noise
-    return replace(own, freedom=max(own.freedom, noise.freedom))
+    return _difference(left[rows[0]], right[rows[1]], larger(own, noise))
 
 
 def _difference(

@@ -16,6 +16,7 @@ from eop.core.files import write_bytes, write_json
 from eop.functions import publish, record
 from eop.functions.commit import commit_or_print
 from eop.functions.results import candidates
+from eop.functions.turn_noise import TurnNoise
 from eop.leaderboard import read_entry
 from eop.runtime.node import Outcome, Usage
 
@@ -118,7 +119,7 @@ def test_seed_0_of_a_training_is_a_seed(tmp_path: Path) -> None:
     context = run.context("it01_publish")
     good, _ = candidates(context)
     zero = replace(good, metrics=metrics(tmp_path, tmp_path / "zero", 0.2, seeds=(0, 1)))
-    entry = publish._entry(context, zero)
+    entry = publish._entry(context, zero, TurnNoise())
     assert entry.validation is not None
     assert set(entry.validation.seeds) == {"0", "1"}
 
@@ -129,10 +130,10 @@ def test_a_cost_with_an_unknown_part_is_unknown(tmp_path: Path) -> None:
     good, _ = candidates(context)
     node = next(iter(good.nodes))
     unknown = {**good.nodes, node: good.nodes[node]._replace(usage=Usage(None, 2.0))}
-    cost = publish._entry(context, replace(good, nodes=unknown)).cost
+    cost = publish._entry(context, replace(good, nodes=unknown), TurnNoise()).cost
     assert (cost.actions, cost.wall_s) == (None, 6.0)
     gone = {**good.nodes, node: good.nodes[node]._replace(usage=None)}
-    cost = publish._entry(context, replace(good, nodes=gone)).cost
+    cost = publish._entry(context, replace(good, nodes=gone), TurnNoise()).cost
     assert (cost.actions, cost.wall_s) == (None, None)
     assert cost.train_s == 1.5, "the training was measured all the same"
 
@@ -140,14 +141,14 @@ def test_a_cost_with_an_unknown_part_is_unknown(tmp_path: Path) -> None:
 def test_a_cost_in_tokens_and_dollars_is_what_products_report(tmp_path: Path) -> None:
     context = decided(tmp_path).context("it01_publish")
     good, bad = candidates(context)
-    assert publish._entry(context, good).cost.tokens is None, "nobody has reported any"
+    assert publish._entry(context, good, TurnNoise()).cost.tokens is None, "nobody has reported any"
     reported = Usage(3, 1.0, tokens=1200, micro_usd=2500)
     for row, worked in ((good, 5), (bad, 2)):
         nodes = {
             instance: node._replace(usage=reported) if node.attempt else node
             for instance, node in row.nodes.items()
         }
-        cost = publish._entry(context, replace(row, nodes=nodes)).cost
+        cost = publish._entry(context, replace(row, nodes=nodes), TurnNoise()).cost
         assert (cost.tokens, cost.usd) == (worked * 1200, worked * 0.0025), "skipped nodes are free"
 
 

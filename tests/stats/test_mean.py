@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eop.core.errors import EopError
-from eop.stats import Ranks, contribution, mean_interval
+from eop.stats import Ranks, contribution, mean_interval, seed_noise
 
 
 @given(st.lists(st.lists(st.integers(1, 30), min_size=5, max_size=5), min_size=1, max_size=4))
@@ -16,8 +16,9 @@ def test_it_holds_the_mean_and_goes_by_no_order(ranks):
     users = np.arange(5)
     low, high = mean_interval([Ranks.of(users, own) for own in ranks])
     mean = contribution(np.array(ranks)).mean()
-    assert low - 1e-12 <= mean <= high + 1e-12
-    assert low + high == pytest.approx(2 * mean)
+    assert -1e-12 <= low - 1e-12 <= mean <= high + 1e-12 <= 1 + 1e-12
+    if low > 0 and high < 1:
+        assert low + high == pytest.approx(2 * mean)
     turned = mean_interval([Ranks.of(users, own[::-1]) for own in reversed(ranks)])
     assert turned == pytest.approx((low, high))
 
@@ -41,6 +42,18 @@ def test_one_seed_speaks_of_users_only_and_seeds_that_disagree_widen_it():
     other = Ranks.of(users, np.where(lucky < 6, 1, 50))
     alone, both = mean_interval([one]), mean_interval([one, other])
     assert both[1] - both[0] > 2 * (alone[1] - alone[0])
+
+
+def test_the_noise_of_other_models_counts_where_it_says_more():
+    users = np.arange(1000)
+    steady = [Ranks.of(users, np.where(users % 2 == 0, 1, 50))] * 2
+    shaky = [Ranks.of(users, np.where(users % 10 < share, 1, 50)) for share in (3, 7)]
+    few = mean_interval(shaky)
+    assert few == (0.0, 1.0), "two seeds that disagree say next to nothing"
+    many = mean_interval(shaky, seed_noise([shaky, *[steady] * 9]))
+    assert few[0] < many[0] < many[1] < few[1]
+    alone, beside = mean_interval(steady), mean_interval(steady, seed_noise([shaky, shaky]))
+    assert beside[1] - beside[0] > 2 * (alone[1] - alone[0])
 
 
 def test_what_has_no_seed_or_other_users_is_an_error():
