@@ -41,9 +41,19 @@ def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
         print_json({**to_json(facts, found), "spent": spent})
         return
     table = Table("", first, second, box=None)
-    for name in ("entries", "candidates", "promoted", "negative", "failed", "repeats", "champion"):
+    for name in (
+        "entries",
+        "candidates",
+        "promoted",
+        "not_better",
+        "failed",
+        "repeats",
+        "champion",
+    ):
         values = (getattr(one, name) for one in facts)
-        table.add_row(name, *(_UNKNOWN if value is None else str(value) for value in values))
+        table.add_row(
+            name.replace("_", " "), *(_UNKNOWN if value is None else str(value) for value in values)
+        )
     for name in ("memory", "actions", "wall_s", "tokens", "usd", "unmetered"):
         table.add_row(name, *(_shown(one, name) for one in spent))
     Console().print(table)

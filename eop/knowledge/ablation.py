@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a run came to. ``repeats`` counts proposals that a screening has flagged.
+    """What a run came to. ``not_better`` are measured, and worse or within the noise.
 
-    ``repeats`` is ``None`` where nothing was screened, or the run's folder is not here.
+    ``repeats`` counts proposals that a screening has flagged, ``None`` where nothing was screened,
+    or the run's folder is not here.
     """
 
     run: str
     entries: int
     candidates: int
     promoted: int
-    negative: int
+    not_better: int
     failed: int
     repeats: int | None
     champion: str
@@ -67,7 +68,7 @@ def run_facts(root: Path, run: str, entries: Sequence[Entry]) -> RunFacts:
         entries=len(own),
         candidates=len(candidates),
         promoted=ends.count(PROMOTED),
-        negative=sum(end in ("worse", "within_noise") for end in ends),
+        not_better=sum(end in ("worse", "within_noise") for end in ends),
         failed=sum(end in NEGATIVE for end in ends),
         repeats=_repeats(root / "runs" / run),
         champion=champion(own).id,

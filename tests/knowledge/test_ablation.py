@@ -61,7 +61,7 @@ def test_two_runs_are_counted_and_their_champions_compared_in_pairs(root):
         "entries": 4,
         "candidates": 3,
         "promoted": 1,
-        "negative": 1,
+        "not_better": 1,
         "failed": 1,
         "repeats": 2,
         "champion": "on-it01-p01",
