@@ -20,6 +20,7 @@ include: "rules/protocol.smk"
 include: "rules/train.smk"
 include: "rules/evaluate.smk"
 include: "rules/record.smk"
+include: "rules/reproduce.smk"
 include: "rules/report.smk"
 
 

@@ -7,11 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eop.compile.placement import cores, grouped, stays
 from eop.compile.rules import Rule
 from eop.core.files import dumps
-from eop.project.config import HEAD
 from eop.protocol.model import Gate, Phase
-from eop.protocol.signatures import FUNCTIONS, NETWORK
 from eop.runtime.frontier import dependencies
 from eop.runtime.gates import SKIPPED
 from eop.runtime.lifecycle import outcome
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.project.project import Project
-    from eop.protocol.model import Plan
     from eop.runtime.frontier import Frontier
     from eop.runtime.state import State
 
@@ -89,12 +87,12 @@ def _rule(project: Project, state: State, instance: Instance) -> Rule:
         benchmark=f"runs/{project.run}/benchmarks/{instance.key}.tsv",
         message=f"{step.id} ({place}{_title(project, state, instance)})",
         script=f"{_SCRIPTS}{kind}.py",
-        threads=_threads(project, step),
+        threads=cores(step, project.config.threads),
         minutes=_minutes(step),
         gpus=step.resources.gpus if isinstance(step, Phase) else 0,
         ram_mb=step.resources.ram_mb if isinstance(step, Phase) else None,
-        local=_stays(project, step),
-        group=_GROUP if _grouped(project.plan, step) else None,
+        local=stays(step, project.config.agent_jobs),
+        group=_GROUP if grouped(project.plan, step) else None,
     )
 
 
@@ -115,48 +113,6 @@ def _code(project: Project, step: Phase | Gate) -> str:
     if isinstance(step, Phase) and step.function:
         return f"snapshot:{project.snapshot.stem}"
     return f"plan:{project.plan.digest[:16]}"
-
-
-def _threads(project: Project, step: Phase | Gate) -> int:
-    """Cores that a rule takes."""
-    cores = step.resources.cpus if isinstance(step, Phase) else 1
-    return max(cores, project.config.threads) if _runs(step) == NETWORK else cores
-
-
-def _stays(project: Project, step: Phase | Gate) -> bool:
-    """Whether a step's job stays where Snakemake runs, and is not given to a cluster.
-
-    So do gates and functions that take seconds. Agents need the network and somebody's keys, which
-    compute nodes may not have.
-    """
-    if isinstance(step, Phase) and step.pattern:
-        return project.config.agent_jobs == HEAD
-    return _runs(step) is None
-
-
-def _grouped(plan: Plan, step: Phase | Gate) -> bool:
-    """Whether the job goes to a cluster together with its only predecessor or its follower.
-
-    Preflight does not: what it rejects must not have waited for a GPU.
-    """
-
-    def follows(phase: Phase) -> Phase | None:
-        """The phase whose network it runs on, when it waits for nothing else."""
-        needed = plan.requirements(phase.id)
-        before = plan.steps[needed[0]] if len(needed) == 1 else None
-        alike = isinstance(before, Phase) and before.branch == phase.branch
-        return before if isinstance(before, Phase) and alike and _runs(before) == NETWORK else None
-
-    if not isinstance(step, Phase) or step.branch is None or _runs(step) != NETWORK:
-        return False
-    others = (phase for phase in plan.members(step.branch) if _runs(phase) == NETWORK)
-    return follows(step) is not None or any(follows(phase) is step for phase in others)
-
-
-def _runs(step: Phase | Gate) -> str | None:
-    """What a step runs of the recommender."""
-    function = step.function if isinstance(step, Phase) else None
-    return FUNCTIONS[function].runs if function else None
 
 
 def _title(project: Project, state: State, instance: Instance) -> str:

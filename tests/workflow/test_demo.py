@@ -306,6 +306,13 @@ def test_dvc_reproduces_a_patched_entry_in_a_fresh_clone(clone: Project) -> None
     assert verdict["identical"] is True
 
 
+def test_snakemake_makes_an_entry_again(clone: Project) -> None:
+    folder = f"repro/{RUN}-popularity"
+    done = clone.snakemake("--config", "run=again", "--", f"{folder}/metrics.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((clone.root / folder / "verdict.json").read_text())["identical"] is True
+
+
 def test_a_wrong_recorded_metric_fails_the_reproduction(clone: Project) -> None:
     assert repro(clone, "popularity").returncode == 0
     path = clone.root / f"leaderboard/{RUN}-popularity/entry.yaml"

@@ -1,0 +1,13 @@
+"""Rule reproduce: one entry made again from what it recorded."""
+
+from eop.driver.shim import rule
+from eop.functions.reproduce import reproduce
+
+with rule(snakemake) as root:
+    reproduce(
+        root,
+        snakemake.wildcards.entry,
+        root / "repro" / snakemake.wildcards.entry,
+        threads=None,
+        isolation=snakemake.params.isolation,
+    )
