@@ -49,7 +49,6 @@ MOST = 99
 MOST_TURNS = 999
 MOST_WORKERS = 20
 MOST_CPUS = 1024
-MOST_GPUS = 64
 
 _WORD_RULE = "lower-case letters, digits and '_', first a letter, last no '_'"
 _STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
@@ -72,10 +71,22 @@ _run_budget = record(
 )
 
 
+@described({"const": 1})
+def _one_gpu(node: Node, report: Report) -> int | None:
+    """A job computes on one GPU: more would be held and not used."""
+    value = node.value if isinstance(node, Scalar) else None
+    if type(value) is int and value != 1:
+        message = f"a job trains and judges on one GPU, not on {value}"
+        hint = "write gpus: 1; branches are trained side by side, a GPU for each"
+        report.error("EOP303", message, node.span, hint)
+        return None
+    return integer(1, 1)(node, report)
+
+
 _RESOURCES = record(
     {
         "cpus": Field(integer(1, MOST_CPUS)),
-        "gpus": Field(integer(1, MOST_GPUS)),
+        "gpus": Field(_one_gpu),
         "ram": Field(memory),
     },
     owner="resources",
