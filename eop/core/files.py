@@ -95,6 +95,11 @@ def write_if_changed(path: Path, content: str) -> bool:
 
 def read_json(path: Path) -> Any:
     """Parse a JSON file; a missing or broken one is an error that names the place."""
+    if path.exists() and not path.is_file():
+        # A folder, or a pipe that would be waited for without end.
+        raise EopError(
+            "EOP701", "it is not a regular file", where=Where(str(path)), exit_code=ExitCode.STATE
+        )
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
@@ -107,4 +112,8 @@ def read_json(path: Path) -> Any:
             f"not valid JSON: {error.msg}",
             where=Where(str(path), error.lineno, error.colno),
             exit_code=ExitCode.STATE,
+        ) from error
+    except UnicodeDecodeError as error:
+        raise EopError(
+            "EOP702", "not UTF-8 text", where=Where(str(path)), exit_code=ExitCode.STATE
         ) from error

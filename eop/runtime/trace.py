@@ -18,7 +18,7 @@ from eop.runtime.events import GENESIS, Event, decode, encode
 from eop.runtime.migration import kept_plan, obstacles
 from eop.runtime.reduce import Refused, reduce
 from eop.runtime.saved import save, saved
-from eop.runtime.trace_files import EventFiles, Listing, Pack
+from eop.runtime.trace_files import EventFiles, Listing, Pack, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,8 +164,11 @@ class Trace:
 
     def _catch_up(self) -> None:
         """Fold what came since the last call."""
-        with _uncollected():
-            self._fold_new()
+        try:
+            with _uncollected():
+                self._fold_new()
+        except UnreadableError as error:
+            raise self._broken(error.name, str(error)) from None
 
     def _fold_new(self) -> None:
         suspect = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ class EventFiles:
         return found.read_bytes() if found.is_file() else None
 
     def _last_line(self, pack: Pack) -> bytes | None:
+        if not (self.directory / pack.name).is_file():
+            return None
         with (self.directory / pack.name).open("rb") as stream:
             stream.seek(0, os.SEEK_END)
             stream.seek(max(0, stream.tell() - _LONGEST_LINE))
@@ -186,10 +189,27 @@ def _link(source: Path, target: Path) -> bool:
     return True
 
 
+class UnreadableError(Exception):
+    """Why what has an event file's name cannot be read, and which it is."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(why)
+        self.name = os.path.basename(path)  # noqa: PTH119 - as `_read`, without a path object
+
+
 def _read(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY)
     try:
-        size = os.fstat(handle).st_size
+        # Not blocking: a pipe of this name would be waited for without end.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError(path, f"it cannot be read: {error.strerror}") from None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableError(path, "it is not a regular file")
+        size = status.st_size
         parts = [os.read(handle, size + 1)]
         while parts[-1]:
             parts.append(os.read(handle, size + 1))

@@ -171,6 +171,9 @@ FAULTS = {
     "inserted": lambda d: (d / "00000004.json").write_bytes((d / "00000003.json").read_bytes()),
     "far ahead": lambda d: (d / "00000009.json").write_bytes((d / "00000003.json").read_bytes()),
     "not an object": lambda d: (d / "00000004.json").write_text("[]"),
+    "a folder": lambda d: (d / "00000004.json").mkdir(),
+    "a pipe": lambda d: os.mkfifo(d / "00000004.json"),
+    "a loop of links": lambda d: (d / "00000004.json").symlink_to("00000004.json"),
     "infinite": lambda d: (d / "00000004.json").write_text('{"seq":Infinity}'),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +21,7 @@ from eop.runtime.verify import verify
 from eop.runtime.witnesses import remember
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -226,6 +228,21 @@ def test_an_outcome_file_that_lies(run: Run) -> None:
     assert findings(run) == ["it01/investigate/outcome.json does not say what the trace says"]
     path.write_text("{")
     assert "not valid JSON" in findings(run)[0]
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"\xff")])
+def test_what_is_no_outcome_file_is_not_waited_for(run: Run, put: Callable[[Path], object]) -> None:
+    path = run.folder / "it01/investigate/outcome.json"
+    path.unlink()
+    put(path)
+    [finding] = findings(run)
+    assert finding.startswith("it01/investigate/outcome.json: ")
+
+
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo])
+def test_a_pack_that_is_no_file(run: Run, put: Callable[[Path], object]) -> None:
+    put(run.trace.directory / "00000001-00000004.jsonl")
+    assert findings(run) == ["trace is broken at 00000001-00000004.jsonl: it is not a regular file"]
 
 
 def test_an_outcome_file_of_nobody(run: Run) -> None:
