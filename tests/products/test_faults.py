@@ -64,7 +64,7 @@ def test_a_broken_service_is_worth_another_attempt(kit: Kit, tmp_path: Path) -> 
     ("kit", "fault", "idle_s"),
     # Long enough to start in: until it asks its model, a slow starter shows no progress.
     [
-        (CLAUDE, SILENCE, 10), (CODEX, SILENCE, 10), (OPENCODE, BROKEN, 20), (QWEN, SILENCE, 20),
+        (CLAUDE, SILENCE, 10), (CODEX, SILENCE, 10), (OPENCODE, BROKEN, 30), (QWEN, SILENCE, 30),
         (OPENHANDS, SILENCE, 30),
     ],
 )  # fmt: skip
