@@ -12,7 +12,7 @@ from entry_samples import candidate, evidence, failed, scores
 from fake_hstu import calls, experiment, recommender
 
 from eop.core.errors import EopError, ExitCode
-from eop.evidence import environment_facts
+from eop.evidence import FileRef, environment_facts
 from eop.functions import reproduce
 from eop.functions.reproduce import compare
 from eop.leaderboard import Scores
@@ -134,6 +134,36 @@ def test_what_trains_does_not_write_where_it_is_judged(tmp_path: Path) -> None:
     assert found["validation"].seeds.keys() == {"1", "2"}
     assert calls(made.scratch) == ["train 1 2"]
     assert len(calls(tmp_path / "judged")) == 2
+
+
+@pytest.mark.parametrize("what", ["split", "snapshot", "patch"])
+def test_lost_and_rotted_inputs_are_refused_before_anything_runs(tmp_path: Path, what: str) -> None:
+    """What a pull brings from a remote that has rotted looks whole to DVC, and not to this."""
+    names = {
+        "split": "data/splits/toy/train.parquet",
+        "snapshot": "data/snapshots/abc.tar",
+        "patch": "leaderboard/demo-it01-p01/patch.diff",
+    }
+    for name in names.values():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"as recorded")
+    file = FileRef.of(tmp_path / names["split"], tmp_path).to_json()
+    facts = {
+        "split": {"dataset": "toy", "digest": "0" * 64, "files": [file]},
+        "snapshot": {"path": names["snapshot"], "sha256": file["sha256"]},
+        "patch": {"sha256": file["sha256"], "size": file["size"]},
+    }
+    entry = candidate(evidence={**evidence(), **facts})
+    reproduce._check_inputs(tmp_path, entry)
+    victim = tmp_path / names[what]
+    victim.write_bytes(b"as rotten!!")
+    with pytest.raises(EopError, match=names[what]) as rotted:
+        reproduce._check_inputs(tmp_path, entry)
+    victim.unlink()
+    with pytest.raises(EopError, match=f"{names[what]}: missing") as lost:
+        reproduce._check_inputs(tmp_path, entry)
+    for caught in (rotted, lost):
+        assert (caught.value.code, caught.value.exit_code) == ("EOP670", ExitCode.DATA)
 
 
 def test_a_rejection_is_reproduced_when_the_same_invariants_fail(tmp_path: Path) -> None:
