@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from benchmarks import evaluation, growth, harness, knowledge, profile, scale, steps, targets
+from benchmarks import (
+    evaluation,
+    growth,
+    harness,
+    knowledge,
+    pages,
+    profile,
+    scale,
+    steps,
+    targets,
+)
 from benchmarks.child import BenchmarkError
 from benchmarks.document import Document
 from benchmarks.grid import KERNELS, Grid
@@ -26,9 +36,19 @@ if TYPE_CHECKING:
     from benchmarks.table import Table
 
 _BY_DEFAULT = ("harness", "steps", "evaluation")
-_ON_REQUEST = ("rectools", "scale", "profile", "growth", "knowledge")
+_ON_REQUEST = ("rectools", "scale", "profile", "growth", "knowledge", "page")
 _JUDGED = {"steps", "evaluation"}
-_LABELS = ("topic", "proposals", "notes", "model", "lengths", "kernels", "threads", "factor")
+_LABELS = (
+    "topic",
+    "proposals",
+    "notes",
+    "entries",
+    "model",
+    "lengths",
+    "kernels",
+    "threads",
+    "factor",
+)
 
 
 class Topic(Protocol):
@@ -106,7 +126,7 @@ def _run(asked: set[str], grid: Grid, comparison: Comparison, report: Report) ->
         report.document.require({*asked, "targets"} if judged else asked)
     click.echo(f"{report.facts}\n")
     topics: list[Topic] = [
-        *(harness, steps, evaluation, comparison, scale, profile, growth, knowledge)
+        *(harness, steps, evaluation, comparison, scale, profile, growth, knowledge, pages)
     ]
     for name, topic in zip([*_BY_DEFAULT, *_ON_REQUEST], topics, strict=True):
         if name in asked:

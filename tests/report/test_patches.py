@@ -83,4 +83,16 @@ def test_what_is_too_long_is_cut_and_said() -> None:
     wide = HEAD.format("a.py") + "@@ -0,0 +1 @@\n+" + "x" * 50_000 + "\n"
     body = read_patch(wide).files[0].body
     assert len(body) < 12_000
-    assert "40000 more" in body
+    assert "40001 more" in body
+
+
+def test_a_string_of_many_lines_is_a_string_on_each_of_them_on_either_side() -> None:
+    words = '-    """Old words\n+    """New words\n+    and more\n     return"""\n'
+    text = f"{HEAD.format('a.py')}@@ -1,3 +1,4 @@\n def f():\n{words}"
+    (file,) = read_patch(text).files
+    old, new, more, last = (str(line) for line in file.lines[-4:])
+    assert old == '<span class="del">-    <i class="s">&#34;&#34;&#34;Old words</i></span>'
+    assert "New words</i>" in new
+    assert more == '<span class="add">+<i class="s">    and more</i></span>'
+    assert '<i class="s">' in last
+    assert "def</i>" in str(file.lines[4])
