@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import time
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from eop.agents.inspection import clean
 from eop.agents.redact import Redactor
 from eop.agents.workspace import Workspace
-from eop.core.files import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,19 +22,29 @@ _POLL_S = 0.1
 def settle(directory: Path) -> bool:
     """Take keys and the attempt's token out of the folder of an attempt that was cut short.
 
-    Its supervisor has seen the runtime die and ends every process; until it says so, nothing is
-    touched. Returns whether it said so in the time that it has.
+    Its supervisor has seen the runtime die and ends every process; while it is at that it holds
+    the lock on ``start.json``, and nothing is touched. Returns whether it was through in its time.
     """
-    started, ended = directory / "start.json", directory / "exit.json"
-    if not started.is_file():
+    try:
+        started = (directory / "start.json").open()
+    except FileNotFoundError:
         return True
-    deadline = time.monotonic() + 2 * read_json(started)["grace_s"] + _SWEEP_S
-    while not ended.is_file():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_S)
-    space, redactor = Workspace(directory), Redactor()
-    clean(space, redactor)
-    for folder in (space.tree, space.outputs):
-        redactor.tree(folder)
+    with started:
+        deadline = time.monotonic() + 2 * json.load(started)["grace_s"] + _SWEEP_S
+        while not _is_free(started):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        space, redactor = Workspace(directory), Redactor()
+        clean(space, redactor)
+        for folder in (space.tree, space.outputs):
+            redactor.tree(folder)
+    return True
+
+
+def _is_free(stream: IO[str]) -> bool:
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -94,7 +95,10 @@ def run(
     write_json(folder / "start.json", {**spec, "env": sorted(env), "jail": jail.level()})
     started = time.time()
     watch = _Watch(product, request, space, traffic)
-    stopped = _supervise(spec, watch)
+    with (folder / "start.json").open() as held:
+        # Shared with the supervisor: free when neither is alive, and `orphaned` waits for that.
+        fcntl.flock(held, fcntl.LOCK_EX)
+        stopped = _supervise(spec, watch, (held.fileno(),))
     for name in ("stdout", "stderr"):
         _cut(folder / name, 2 * request.limits.stdout_bytes)
     report = read_json(folder / "exit.json")
@@ -163,8 +167,10 @@ def _clear(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _supervise(spec: dict[str, Any], watch: _Watch | None) -> _Stopped | None:
-    """Why this process had the command stopped, if it did."""
+def _supervise(
+    spec: dict[str, Any], watch: _Watch | None, shared: Sequence[int] = ()
+) -> _Stopped | None:
+    """Why this process had the command stopped, if it did; ``shared`` are open files for both."""
     # A pipe that only this process holds: when it dies, the supervisor sees the end of it.
     with subprocess.Popen(
         [sys.executable, "-I", "-S", supervisor.__file__],
@@ -172,6 +178,7 @@ def _supervise(spec: dict[str, Any], watch: _Watch | None) -> _Stopped | None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        pass_fds=shared,
     ) as guard:
         assert guard.stdin is not None and guard.stderr is not None
         guard.stdin.write(json.dumps(spec).encode() + b"\n")
