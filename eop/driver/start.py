@@ -8,6 +8,7 @@ from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
 from eop.driver.pinned import require_pins
+from eop.functions.split import require_data
 from eop.functions.trees import pin_snapshot
 from eop.project.config import OF_MACHINES
 from eop.runtime.migration import differences
@@ -30,7 +31,8 @@ def open_run(project: Project) -> Trace:
     since the run began: a run never changes its procedure on the way. EOP712 when one of the
     run's own copies was edited, EOP713 when a new run would publish under used entry ids,
     EOP714 when the end of the trace is missing. EOP614 when nobody could sign an answer, EOP715
-    when those who may sign are not those that the run began with.
+    when those who may sign are not those that the run began with. EOP630 when a new run would
+    have no data: where they lie is pinned too.
     """
     trace = Trace(project.trace_dir, project.plan)
     signers = _signers(project)
@@ -46,6 +48,7 @@ def open_run(project: Project) -> Trace:
     _must_be_new(project)
     _must_know_what_has_left(project, None)
     require_all_events(project, tuple)
+    require_data(project)
     _pin(project)
     facts = {"run": project.run, "plan": project.plan.digest, "config": project.config_digest}
     if signers is not None:

@@ -21,7 +21,7 @@ from eop.driver.agent import products
 from eop.driver.announce import closing_lines, onward_lines
 from eop.driver.gpus import devices
 from eop.driver.start import open_run
-from eop.functions.split import require_raw_data
+from eop.functions.split import require_data
 from eop.project.config import check_keys, resolve
 from eop.project.prices import unpriced
 from eop.project.project import Project
@@ -79,8 +79,7 @@ class Flow:
             _require_git()
             _share_gpus(workflow)
             products(self.project)
-            if not (self.project.split_dir / "manifest.json").is_file():
-                require_raw_data(self.project)
+            require_data(self.project)
 
     def close(self) -> None:
         """After the last job: record what the frontier now waits for, and say it."""

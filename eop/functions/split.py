@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 _SYNTHETIC_SEED = "7"
 
 
-def require_raw_data(project: Project) -> None:
-    """Stop before any job, with the reader's advice, when a data set is not where it should be."""
+def require_data(project: Project) -> None:
+    """Stop before any job, with the reader's advice, when a data set is not where it should be.
+
+    A split that was made before needs no raw data. Raises ``EopError`` (EOP630).
+    """
     config = project.config
+    if (project.split_dir / "manifest.json").is_file():
+        return
     if not _is_made(config.dataset, config.data_dir) and not project.raw_dir.is_dir():
         make_split(project.root, config.dataset, config.data_dir)
 

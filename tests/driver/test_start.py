@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from begun import copied_project
 from function_runs import config, plan_of
 
 from eop.core.canonical import file_digest
@@ -15,6 +16,8 @@ from eop.core.files import write_text
 from eop.driver.node import run_node
 from eop.driver.pinned import changed_pins
 from eop.driver.start import open_run
+from eop.driver.workflow import load_project
+from eop.project.config import read_raw
 from eop.project.project import Project
 from eop.runtime.trace import Trace
 
@@ -32,6 +35,7 @@ def project(root: Path, **changes: Any) -> Project:
         )
         write_text(root / "hstu/a.py", "a = 1\n")
         write_text(root / "config/experiments/base.yaml", "name: base\n")
+        write_text(root / "data/splits/toy/manifest.json", "{}")
     return Project(root, config(**changes), plan_of())
 
 
@@ -60,6 +64,21 @@ def test_a_missing_experiment_starts_nothing(tmp_path: Path) -> None:
     with pytest.raises(EopError, match="EOP611"):
         open_run(project(tmp_path, experiment="config/experiments/none.yaml"))
     assert not (tmp_path / "runs").exists()
+
+
+def test_missing_data_start_nothing_so_that_their_place_may_still_be_named(tmp_path: Path) -> None:
+    copied_project(tmp_path)
+
+    def chosen(**overrides: Any) -> Project:
+        return load_project(tmp_path, read_raw(tmp_path, {"dataset": "nosuch", **overrides}))
+
+    with pytest.raises(EopError, match="EOP630"):
+        open_run(chosen())
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "mine").mkdir()
+    trace = open_run(chosen(data_dir="mine"))
+    (tmp_path / "mine").rmdir()
+    assert len(open_run(chosen(data_dir="mine")).events()) == len(trace.events()) == 1
 
 
 def test_another_procedure_is_refused(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def test_a_missing_data_set_says_where_to_get_it(fresh: Project) -> None:
     assert done.returncode == 6
     assert "make data DATASET=ml-100k" in done.stderr
     assert "data/raw/ml-100k" in done.stderr
+    assert not (fresh.root / "runs" / "minimal-ml-100k").exists(), "nothing is pinned yet"
 
 
 def test_a_folder_of_one_s_own_is_not_made_up(fresh: Project, tmp_path: Path) -> None:
