@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eop.cli.common import json_option, print_json
+from eop.cli.common import config_option, json_option, overrides, print_json
 from eop.core.errors import ExitCode
 from eop.driver.doctor import State, checks
 from eop.driver.examine import examine
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 _STYLES = {State.OK: "green", State.NOTE: "yellow", State.MISSING: "red"}
 
 
-@click.command(epilog="Example: eop doctor --json")
+@click.command(epilog="Example: eop doctor --config protocol=config/protocols/demo.eop.md")
+@config_option
 @json_option
 @click.pass_obj
-def doctor(root: Path, as_json: bool) -> None:
+def doctor(root: Path, pairs: tuple[str, ...], as_json: bool) -> None:
     """Whether this machine has what the project needs, and how to mend what it lacks.
 
     A program is started in the jail as an agent would be, and tries to get out. Of keys only the
-    names are shown. Ends with status 9 when something needed is missing.
+    names are shown. Judged is what a run with the same --config would use. Ends with status 9 when
+    something needed is missing.
     """
-    found = checks(examine(root))
+    found = checks(examine(root, overrides(pairs)))
     if as_json:
         print_json({"schema": "doctor/1", "checks": [asdict(check) for check in found]})
     else:

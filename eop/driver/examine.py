@@ -38,16 +38,19 @@ _PATIENCE_S = 60
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
-def examine(root: Path) -> Machine:
-    """Look at the machine for the project at ``root``. Nothing that is wrong with it raises."""
-    raw, named, playbook, setup = _project(root)
+def examine(root: Path, overrides: Mapping[str, Any] | None = None) -> Machine:
+    """Look at the machine for the project at ``root``. Nothing that is wrong with it raises.
+
+    ``overrides`` lie on top of the workflow config, as those of a run would.
+    """
+    raw, named, playbook, setup = _project(root, overrides)
     remote, remote_fault = _remote(root)
-    signers = (raw.get("gates") or {}).get("signers")
+    signers = _mapping(raw, "gates").get("signers")
     return Machine(
         tools=_tools(),
         setup=setup,
         protocol=str(raw.get("protocol") or "config/config.yaml"),
-        agents=_agents(root, raw.get("agents") or {}, named, playbook),
+        agents=_agents(root, _mapping(raw, "agents"), named, playbook),
         prison=_prison(str(raw.get("isolation") or "off")),
         gpu=_gpu(),
         free_bytes=shutil.disk_usage(root).free,
@@ -64,13 +67,19 @@ def _fault(error: EopError) -> Fault:
     return Fault(error.message, error.hint)
 
 
+def _mapping(raw: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The settings under ``key``; a value that is none is a fault of the config, named as such."""
+    value = raw.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def _project(
-    root: Path,
+    root: Path, overrides: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], frozenset[str], Path | None, Fault | None]:
     """The config, the products that its protocol names, the playbook, and what is wrong with it."""
     raw: dict[str, Any] = {"isolation": Isolation.AUTO}
     try:
-        raw = read_raw(root)
+        raw = read_raw(root, overrides)
         check_keys(root, raw)
         plan = load(root / raw["protocol"], root=root, unpriced=unpriced(root, raw))
         playbook = root / resolve(root, raw, plan).playbook

@@ -185,3 +185,28 @@ def test_the_command_names_keys_and_never_shows_them(
     # The folder is no DVC project.
     missing = sorted(name for name, check in found.items() if check["state"] == "missing")
     assert set(missing) - {"level"} == {"codex: key", "DVC remote"}
+
+
+def test_judged_is_the_protocol_that_a_run_would_take(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    own = tmp_path / "config/protocols/own.eop.md"
+    text = (ROOT / "config/protocols/minimal.eop.md").read_text().replace("scripted", "codex")
+    own.write_text(text.replace("tools: [read]", "tools: [read, shell]"))
+
+    def states_of_agents(*arguments: str) -> dict[str, str]:
+        command = ["--project", str(tmp_path), "doctor", "--json", *arguments]
+        done = CliRunner().invoke(cli, command)
+        found = json.loads(done.output)["checks"]
+        return {one["name"]: one["state"] for one in found if one["group"] == "agents"}
+
+    assert set(states_of_agents().values()) == {"ok"}
+    chosen = states_of_agents("--config", f"protocol={own.relative_to(tmp_path)}")
+    assert chosen == {"codex": "missing"}
+
+
+def test_a_config_that_is_none_is_a_fault_and_no_crash(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    command = ["--project", str(tmp_path), "doctor", "--json"]
+    done = CliRunner().invoke(cli, [*command, "--config", "agents=codex", "--config", "gates=open"])
+    (project,) = [c for c in json.loads(done.output)["checks"] if c["group"] == "project"]
+    assert project["state"] == "missing"
