@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -51,7 +52,7 @@ def run_until_still(
         if status and (_meaning(status) is not ExitCode.FAILURE or not _halted(project)):
             raise EopError(
                 "EOP820",
-                f"snakemake ended with status {status}; its own message stands above",
+                _how_it_ended(status),
                 hint="mend the cause and run the same command again: finished work is kept",
                 exit_code=_meaning(status),
             )
@@ -59,6 +60,13 @@ def run_until_still(
         still = position.state.halt or position.state.seq == before
         if still or position.ended or position.waiting:
             return position
+
+
+def _how_it_ended(status: int) -> str:
+    """In words; a status below 0 is the signal that killed Snakemake, which then says nothing."""
+    if status < 0:
+        return f"snakemake was killed by signal {-status} ({signal.strsignal(-status)})"
+    return f"snakemake ended with status {status}; its own message stands above"
 
 
 def _meaning(status: int) -> ExitCode:

@@ -58,7 +58,8 @@ def test_eop_run_ends_with_the_status_that_its_snakemake_means(
     command = [sys.executable, "-c", f"import os, signal; s = {status}; "
                "os.kill(os.getpid(), -s) if s < 0 else os._exit(s)"]  # fmt: skip
     monkeypatch.setattr("eop.driver.loop.snakemake_command", lambda *_, **__: command)
-    with pytest.raises(EopError, match=f"EOP820.*status {status};") as caught:
+    told = f"status {status};" if status > 0 else r"killed by signal 9 \(Killed\)\n"
+    with pytest.raises(EopError, match=f"EOP820.*{told}") as caught:
         run_until_still(root, {}, cores=1)
     assert caught.value.exit_code == meaning
 
