@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -105,7 +106,7 @@ def init(folder: Path, protocol: str) -> None:
     create(folder, protocol=protocol)
     click.echo(f"a project in {folder}, on the synthetic data set, its files staged in git. Next:")
     for line in (
-        f"cd {folder} && git commit -m 'the project as it begins'",
+        f"cd {shlex.quote(str(folder))} && git commit -m 'the project as it begins'",
         "dvc remote add -d store <folder or URL>   # where weights and splits are kept",
         "snakemake --cores 2                       # runs up to the first gate",
         "eop doctor                                # which agents are ready on this machine",
@@ -135,7 +136,7 @@ def demo(folder: Path, cores: int) -> None:
         "wiki": folder / "knowledge" / "wiki",
         "graph": graph[0],
         "report": project.run_dir / "report.html",
-        "make a row again": f". {Path(sys.executable).parent / 'activate'} && cd {folder} && "
-        f"dvc repro -f -s --no-run-cache {base}",
+        "make a row again": f". {shlex.quote(str(Path(sys.executable).parent / 'activate'))} && "
+        f"cd {shlex.quote(str(folder))} && dvc repro -f -s --no-run-cache {base}",
     }.items():
         click.echo(f"{name:<18}{value}")
