@@ -123,7 +123,8 @@ def graph(root: Path, out: Path, around: str | None, steps: int) -> None:
         found = build(store)
     if around is not None:
         if around not in found:
-            raise click.UsageError(did_you_mean(around, found) or f"no node '{around}'")
+            near = did_you_mean(around, found) or "OUT without --around has every node"
+            raise click.UsageError(f"no node '{around}': {near}")
         found = neighbourhood(found, around, steps)
     for path in write_graph(found, out):
         click.echo(str(path))

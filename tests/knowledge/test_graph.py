@@ -55,4 +55,6 @@ def test_a_neighbourhood_is_part_of_it(root, tmp_path):
     data = json.loads((out / "graph.json").read_text())
     assert {node["id"] for node in data["nodes"]} == {"fault:I5", "note:n2"}
     wrong = run(root, str(out), "--around", "intervention:fim")
-    assert wrong.exit_code == 2 and "did you mean 'intervention:film'?" in wrong.output
+    assert wrong.exit_code == 2
+    assert "no node 'intervention:fim': did you mean 'intervention:film'?" in wrong.output
+    assert "no node 'x'" in run(root, str(out), "--around", "x").output
