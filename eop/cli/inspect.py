@@ -71,17 +71,22 @@ def verify(root: Path, run_name: str | None, head: str | None, as_json: bool) ->
     """
     project = open_project(root, run_name)
     findings, last = verify_run(root, project.run, head), None
-    if not findings:
+    # Which rows there are is itself read from the trace and the artifacts.
+    readable = not findings
+    if readable:
         state = Trace(project.trace_dir, project.plan).state()
         last = {"seq": state.seq, "digest": state.head}
         pins = [project.relative(path) for path in changed_pins(project, state)]
         findings = [f"{path} is not what the run began with, or is missing" for path in pins]
         findings += published_problems(project, state)
     if as_json:
-        print_json({"run": project.run, "findings": findings, "head": last})
+        facts = {"run": project.run, "findings": findings, "head": last}
+        print_json({**facts, "rows_checked": readable})
     elif findings:
         for finding in findings:
             click.echo(finding, err=True)
+        if not readable:
+            click.echo("rows not checked: mend what is named above, then verify again", err=True)
     else:
         click.echo(f"{project.run}: the trace, the artifacts, the gates and the rows agree")
         click.echo(f"head {last['digest']} (event {last['seq']})" if last else "")

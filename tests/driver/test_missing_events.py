@@ -71,6 +71,7 @@ def test_verify_prints_a_head_and_asks_for_one_that_was_noted(project: Project) 
     lost = call(project, "verify", "--head", "0" * 64)
     assert lost.exit_code == ExitCode.STATE
     assert "no event has the digest" in lost.output
+    assert "rows not checked" in lost.output
     assert call(project, "verify", "--head", "1234").exit_code == ExitCode.USAGE
 
 
@@ -79,6 +80,9 @@ def test_verify_names_what_is_not_as_the_run_began_with_it(project: Project) -> 
     found = json.loads(call(project, "verify", "--json").output)
     name = project.relative(project.base_experiment)
     assert found["findings"] == [f"{name} is not what the run began with, or is missing"]
+    assert found["rows_checked"]
+    unreadable = json.loads(call(project, "verify", "--json", "--head", "0" * 64).output)
+    assert not unreadable["rows_checked"]
 
 
 def test_an_end_that_was_written_anew_is_not_taken_for_the_old_one(project: Project) -> None:
