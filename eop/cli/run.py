@@ -26,9 +26,54 @@ if TYPE_CHECKING:
     from eop.project.project import Project
 
 
+class _WithPairs(click.Command):
+    """As with Snakemake, ``--config`` takes every KEY=VALUE word that follows it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _spelled_out(args))
+
+
+def _spelled_out(arguments: list[str]) -> list[str]:
+    """With a ``--config`` before each KEY=VALUE word that follows one; ``-C`` is its short name.
+
+    Words after other options, such as ``--resources gpu=1``, are theirs.
+    """
+    spelled: list[str] = []
+    taking = False
+    for at, word in enumerate(arguments):
+        if word == "--":
+            return [*spelled, *arguments[at:]]
+        if word in ("--config", "-C"):
+            taking = True
+            # With no pair after it, it is refused as any option without its value.
+            if not any(map(_is_pair, arguments[at + 1 : at + 2])):
+                spelled.append("--config")
+        elif taking and _is_pair(word):
+            spelled += ["--config", word]
+        else:
+            taking = word.startswith("--config=")
+            spelled.append(word)
+    return spelled
+
+
+def _is_pair(word: str) -> bool:
+    return "=" in word and not word.startswith("-")
+
+
+def _for_snakemake(options: tuple[str, ...]) -> tuple[str, ...]:
+    """The options, unless they hold config that Snakemake alone would see: it makes another run."""
+    for word in options:
+        if word.partition("=")[0] in ("--config", "--configfile", "--configfiles", "-C"):
+            raise click.UsageError(
+                f"only Snakemake would see this {word}: write --config KEY=VALUE, before any --"
+            )
+    return options
+
+
 @click.command(
+    cls=_WithPairs,
     context_settings={"ignore_unknown_options": True},
-    epilog="Example: eop run --cores 2 --config dataset=ml-100k --config data_dir=../ml-100k",
+    epilog="Example: eop run --cores 2 --config dataset=ml-100k data_dir=../ml-100k",
 )
 @click.option("--cores", type=click.IntRange(min=1), default=2, show_default=True)
 @config_option
@@ -38,11 +83,11 @@ def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple
     """Call Snakemake until the run stands still.
 
     Ends with status 3 when a gate waits for you or the run is paused, 0 when the run
-    has ended. Further options go to Snakemake as they are (after --).
+    has ended. --config takes several pairs, as Snakemake's does. Further options go to
+    Snakemake as they are (after --).
     """
-    position = run_until_still(
-        root, overrides(pairs), cores=cores, extra=snakemake_options, follow=_follow
-    )
+    extra = _for_snakemake(snakemake_options)
+    position = run_until_still(root, overrides(pairs), cores=cores, extra=extra, follow=_follow)
     if position.waiting or (position.state.halt and not position.ended):
         sys.exit(int(ExitCode.GATE_CLOSED))
     if position.ended not in ("completed", "rejected"):

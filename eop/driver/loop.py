@@ -97,12 +97,13 @@ def snakemake_command(
     overrides: dict[str, Any], *, cores: int, extra: Sequence[str] = ()
 ) -> list[str]:
     """The command line, as a person would type it."""
-    command = [sys.executable, "-m", "snakemake", "--cores", str(cores)]
+    command = [sys.executable, "-m", "snakemake"]
     if overrides:
         # Snakemake has no word for null: an empty value is its None.
         shown = {key: "" if value is None else value for key, value in overrides.items()}
         command += ["--config", *(f"{key}={value}" for key, value in shown.items())]
-    return [*command, *extra]
+    # --cores ends the pairs: a target at the head of ``extra`` is none of them.
+    return [*command, "--cores", str(cores), *extra]
 
 
 def position_of(project: Project) -> Position:

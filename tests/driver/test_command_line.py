@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -125,3 +126,39 @@ def test_a_config_file_that_is_no_config(tmp_path: Path, text: str) -> None:
     with pytest.raises(EopError, match=r"EOP60[24]") as caught:
         read_raw(tmp_path)
     assert caught.value.exit_code == ExitCode.CONFIG
+
+
+@pytest.mark.parametrize(
+    ("typed", "pairs", "extra"),
+    [
+        ("--config a=1 b=2 -n", {"a": 1, "b": 2}, ["-n"]),
+        ("-C a=1 b=2 --cores 3 c=4", {"a": 1, "b": 2}, ["c=4"]),
+        ("--config=a=1 b=2 --config c=3", {"a": 1, "b": 2, "c": 3}, []),
+        ("--resources gpu=1 mem=2 -U x=2", {}, ["--resources", "gpu=1", "mem=2", "-U", "x=2"]),
+        ("--config a=1 --set-threads x=2", {"a": 1}, ["--set-threads", "x=2"]),
+        ("--config a=1 some_target b=2", {"a": 1}, ["some_target", "b=2"]),
+        ("--config a=1 -- b=2", {"a": 1}, ["b=2"]),
+    ],
+)
+def test_config_of_a_run_takes_the_pairs_that_follow_it_and_no_others(
+    typed: str, pairs: dict[str, int], extra: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def called(_: Path, given: dict[str, int], **rest: object) -> None:
+        calls.append((given, rest["extra"]))
+        raise EopError("EOP820", "enough")
+
+    # The command of this name stands before the module.
+    monkeypatch.setattr(sys.modules["eop.cli.run"], "run_until_still", called)
+    CliRunner().invoke(cli, ["run", *typed.split()])
+    assert calls == [(pairs, tuple(extra))]
+
+
+@pytest.mark.parametrize(
+    "typed", ["--config a=1 -- --config b=2", "-- -C b=2", "--configfile x.yaml", "--config"]
+)
+def test_config_that_only_snakemake_would_see_is_refused(typed: str) -> None:
+    done = CliRunner().invoke(cli, ["run", *typed.split()])
+    assert done.exit_code == ExitCode.USAGE
+    assert "--config" in done.output

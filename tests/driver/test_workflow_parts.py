@@ -133,7 +133,7 @@ def test_the_end_of_a_run(tmp_path: Path, reason: str) -> None:
 def test_config_values_on_snakemake_s_command_line() -> None:
     command = snakemake_command({"run": None, "threads": 2, "commit": True}, cores=3, extra=["-n"])
     assert command[1:] == [
-        "-m", "snakemake", "--cores", "3", "--config", "run=", "threads=2", "commit=True", "-n",
+        "-m", "snakemake", "--config", "run=", "threads=2", "commit=True", "--cores", "3", "-n",
     ]  # fmt: skip
     assert "--config" not in snakemake_command({}, cores=1)
 
