@@ -74,7 +74,7 @@ def show(root: Path, name: str, run_name: str | None, as_json: bool) -> None:
     position = position_of(project)
     asked = [key for key in position.state.gates if name in (key, Instance.parse(key).step)]
     if not asked:
-        raise _not_waiting(position, name)
+        raise _not_waiting(project, position, name)
     facts = _facts(project, position, asked[-1])
     if as_json:
         print_json(facts)
@@ -128,12 +128,17 @@ def _facts(project: Project, position: Position, key: str) -> dict[str, Any]:
     return facts
 
 
-def _not_waiting(position: Position, name: str) -> EopError:
-    names = ", ".join(view.instance.step for view in position.waiting) or "none"
+def _not_waiting(project: Project, position: Position, name: str) -> EopError:
+    steps = [one.id for one in project.plan.gates]
+    if name in position.state.gates or name in steps:
+        names = ", ".join(view.instance.step for view in position.waiting) or "none"
+        message = f"gate '{name}' does not wait for an answer (waiting: {names})"
+    else:
+        message = f"no gate '{name}' in run {project.run} (gates: {', '.join(steps) or 'none'})"
     return EopError(
         "EOP740",
-        f"gate '{name}' does not wait for an answer (waiting: {names})",
-        hint="`eop gate list` shows all gates of the run",
+        message,
+        hint="`eop gate list` shows the gates that the run has reached",
         exit_code=ExitCode.STATE,
     )
 
@@ -143,7 +148,7 @@ def _waiting(project: Project, name: str) -> GateView:
     for view in position.waiting:
         if name in (view.instance.key, view.instance.step):
             return view
-    raise _not_waiting(position, name)
+    raise _not_waiting(project, position, name)
 
 
 def _answer(root: Path, run_name: str | None, name: str, status: str, key: Path | None) -> None:
@@ -165,7 +170,7 @@ def _answer(root: Path, run_name: str | None, name: str, status: str, key: Path 
     reason = visible(reason).strip()
     # Meanwhile others may have answered, or sent the run back.
     if _waiting(project, view.instance.key).digest != view.digest:
-        raise _not_waiting(position_of(project), view.instance.key)
+        raise _not_waiting(project, position_of(project), view.instance.key)
     _make(project, view, status, reason, key)
 
 

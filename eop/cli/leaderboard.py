@@ -56,6 +56,10 @@ def leaderboard(
     day = since.date() if since else None
     selection = Selection(run, dataset, frozenset(standings), day)
     entries = read_entries(root)
+    known = sorted({entry.run for entry in entries})
+    # A run that has begun may have no row yet.
+    if run and run not in known and not (root / "runs" / run / "plan.json").is_file():
+        raise click.UsageError(f"no run '{run}' (runs with rows: {', '.join(known) or 'none'})")
     if summed:
         found = summaries(selection.of(entries))
         if as_json:

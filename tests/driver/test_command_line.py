@@ -89,6 +89,9 @@ def test_a_gate_that_waits_for_nothing(project: Path) -> None:
     done = call(project, "gate", "show", "agree")
     assert isinstance(done.exception, EopError)
     assert "EOP740" in str(done.exception)
+    assert "gate 'agree' does not wait for an answer" in str(done.exception)
+    wrong = call(project, "gate", "show", "nosuch").exception
+    assert "no gate 'nosuch' in run minimal-synthetic (gates: agree)" in str(wrong)
 
 
 def test_a_run_that_is_not_there(project: Path) -> None:

@@ -50,9 +50,19 @@ def test_negative_rows_are_asked_for_by_their_word(root: Path) -> None:
         "failed",
         "rejected_by_preflight",
     }
-    assert json.loads(call(root, "--json", "--run", "r2").stdout)["rows"] == []
     done = call(root, "--outcome", "lost")
     assert (done.exit_code, "within_noise" in done.output) == (2, True)
+
+
+def test_a_run_that_nobody_knows_is_refused_with_those_that_have_rows(root: Path) -> None:
+    for form in ((), ("--json",), ("--csv",), ("--summary",)):
+        done = call(root, "--run", "r2", *form)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "no run 'r2' (runs with rows: r1)" in done.stderr
+    assert len(json.loads(call(root, "--json", "--run", "r1").stdout)["rows"]) == 6
+    (root / "runs/r2").mkdir()
+    (root / "runs/r2/plan.json").touch()
+    assert json.loads(call(root, "--json", "--run", "r2").stdout)["rows"] == []
 
 
 def test_since_says_how_many_rows_have_no_time(root: Path) -> None:
