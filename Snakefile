@@ -29,6 +29,13 @@ def frontier_targets(wildcards):
     return TARGETS
 
 
+def write_page(root, run):
+    # Every job parses this file, and none needs what pages are made with.
+    from eop.report import write_report
+
+    write_report(root, run)
+
+
 rule all:
     default_target: True
     input:
@@ -38,8 +45,8 @@ rule all:
 
 
 onsuccess:
-    flow.close()
+    flow.close(write_page)
 
 
 onerror:
-    flow.close()
+    flow.close(write_page)

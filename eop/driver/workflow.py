@@ -29,17 +29,21 @@ from eop.protocol.compiler import load
 from eop.runtime.advance import advance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from eop.runtime.advance import Position
 
 
 @dataclass(frozen=True)
 class Flow:
-    """An opened project, as the Snakefile sees it. ``lock`` is held until the process ends."""
+    """An opened project, as the Snakefile sees it. ``lock`` is held until the process ends.
+
+    ``opened_at`` is the number of the last event before any job of this call.
+    """
 
     project: Project
     lock: IO[str] | None
+    opened_at: int = 0
 
     @property
     def compiled(self) -> list[str]:
@@ -81,14 +85,21 @@ class Flow:
             products(self.project)
             require_data(self.project)
 
-    def close(self) -> None:
-        """After the last job: record what the frontier now waits for, and say it."""
+    def close(self, write_page: Callable[[Path, str], object]) -> None:
+        """After the last job: record what the frontier now waits for, and say it.
+
+        ``write_page`` makes the page of the run that it is given: one that a job made does not
+        know how this call ended.
+        """
         if self.lock is not None:
             with _or_exit():
                 position = advance_and_compile(self.project)
                 _announce(self.project, position)
                 for line in onward_lines(self.project, position):
                     logger.warning(line)
+                moved = position.state.seq > self.opened_at
+                if moved and (self.project.run_dir / "report.html").is_file():
+                    write_page(self.project.root, self.project.run)
 
 
 def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
@@ -99,8 +110,9 @@ def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
         if workflow.exec_mode != workflow.exec_mode.DEFAULT:
             return Flow(project, None)
         lock = lock_project(root)
-        _announce(project, advance_and_compile(project))
-        return Flow(project, lock)
+        position = advance_and_compile(project)
+        _announce(project, position)
+        return Flow(project, lock, position.state.seq)
 
 
 def load_project(root: Path, raw: Mapping[str, Any]) -> Project:

@@ -20,7 +20,7 @@ from eop.driver.agent import products
 from eop.driver.announce import closing_lines
 from eop.driver.loop import run_until_still, snakemake_command
 from eop.driver.start import open_run
-from eop.driver.workflow import load_project, lock_project
+from eop.driver.workflow import Flow, advance_and_compile, load_project, lock_project
 from eop.project.config import read_raw
 from eop.project.project import Project
 from eop.protocol.model import Budget
@@ -112,6 +112,28 @@ def test_a_closed_gate_says_what_to_read_and_to_touch(tmp_path: Path) -> None:
     (run.gates / f"it01-confirm.{'0' * 16}.approved").touch()
     (text,) = closing_lines(project, run.advance())
     assert "  note  it01-confirm.0000000000000000.approved: decides nothing" in text
+
+
+def test_a_call_that_moved_the_run_leaves_no_older_page(tmp_path: Path) -> None:
+    project = load_project(small_project(tmp_path), read_raw(tmp_path))
+    flow = Flow(project, lock_project(tmp_path), advance_and_compile(project).state.seq)
+    written: list[str] = []
+
+    def write_page(root: Path, run: str) -> None:
+        assert root == tmp_path
+        written.append(run)
+
+    page = project.run_dir / "report.html"
+    write_text(page, "made by a job: running")
+    flow.close(write_page)
+    assert written == [], "nothing has happened since the call began"
+    open_run(project).append("run_cancelled", {"by": "me", "reason": ""})
+    page.unlink()
+    flow.close(write_page)
+    assert written == [], "no rows, no page"
+    write_text(page, "made by a job: running")
+    flow.close(write_page)
+    assert written == [project.run]
 
 
 @pytest.mark.parametrize("reason", ["completed", "failed"])
