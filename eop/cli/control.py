@@ -27,8 +27,8 @@ reason_option = click.option("--reason", default="", help="Why; recorded with yo
 @click.pass_obj
 def pause(root: Path, run_name: str | None, reason: str) -> None:
     """Let nothing new begin. What is at work ends and is kept; gates can be answered."""
-    at_work = _record(root, run_name, "run_paused", reason)
-    click.echo(f"paused; {_ending(at_work)}; to go on: eop resume")
+    run, at_work = _record(root, run_name, "run_paused", reason)
+    click.echo(f"{run}: paused; {_ending(at_work)}; to go on: eop resume --run {run}")
 
 
 @click.command(epilog="Example: eop resume")
@@ -37,8 +37,8 @@ def pause(root: Path, run_name: str | None, reason: str) -> None:
 @click.pass_obj
 def resume(root: Path, run_name: str | None, reason: str) -> None:
     """Let a paused run go on, with the next `eop run` or `snakemake`."""
-    _record(root, run_name, "run_resumed", reason)
-    click.echo("resumed; go on with `eop run` or `snakemake`")
+    run, _ = _record(root, run_name, "run_resumed", reason)
+    click.echo(f"{run}: resumed; go on with `eop run` or `snakemake`")
 
 
 @click.command(epilog="Example: eop cancel --reason 'the target has a bug'")
@@ -47,8 +47,8 @@ def resume(root: Path, run_name: str | None, reason: str) -> None:
 @click.pass_obj
 def cancel(root: Path, run_name: str | None, reason: str) -> None:
     """End a run for good. What is at work ends and is recorded; nothing else begins."""
-    at_work = _record(root, run_name, "run_cancelled", reason)
-    click.echo(f"cancelled; {_ending(at_work)}")
+    run, at_work = _record(root, run_name, "run_cancelled", reason)
+    click.echo(f"{run}: cancelled; {_ending(at_work)}")
 
 
 def myself() -> str:
@@ -56,13 +56,15 @@ def myself() -> str:
     return f"{user_name(os.getuid())}@{socket.gethostname()}"
 
 
-def _record(root: Path, run_name: str | None, kind: str, reason: str) -> tuple[str, ...]:
-    """Add the event, and what follows from it; return the nodes that are at work."""
+def _record(
+    root: Path, run_name: str | None, kind: str, reason: str
+) -> tuple[str, tuple[str, ...]]:
+    """Add the event, and what follows from it; return the run and the nodes that are at work."""
     project = open_project(root, run_name)
     trace = Trace(project.trace_dir, project.plan)
     require_all_events(project, trace.events)
     trace.append(kind, {"by": myself(), "reason": visible(reason).strip()})
-    return position_of(project).state.active
+    return project.run, position_of(project).state.active
 
 
 def _ending(at_work: tuple[str, ...]) -> str:

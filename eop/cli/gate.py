@@ -51,8 +51,7 @@ def list_(root: Path, run_name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(gates)
         return
-    if not gates:
-        click.echo("no gate has been reached yet")
+    click.echo(f"run {project.run}{'' if gates else ': no gate has been reached yet'}")
     for facts in gates:
         reason = f": {facts['reason']}" if facts["reason"] else ""
         by = f" by {facts['by']}{reason}" if facts["by"] else ""
@@ -138,7 +137,7 @@ def _not_waiting(project: Project, position: Position, name: str) -> EopError:
     return EopError(
         "EOP740",
         message,
-        hint="`eop gate list` shows the gates that the run has reached",
+        hint=f"`eop gate list --run {project.run}` shows the gates that the run has reached",
         exit_code=ExitCode.STATE,
     )
 
@@ -165,7 +164,8 @@ def _answer(root: Path, run_name: str | None, name: str, status: str, key: Path 
     click.echo(view.request.read_text())
     for problem in view.problems:
         click.echo(f"note: {problem}")
-    click.confirm(f"{_DONE[status]} {view.instance.key}, digest {view.digest}?", abort=True)
+    asked = f"{_DONE[status]} {view.instance.key} of run {project.run}, digest {view.digest}?"
+    click.confirm(asked, abort=True)
     reason = click.prompt("reason (may be empty)", default="", show_default=False)
     reason = visible(reason).strip()
     # Meanwhile others may have answered, or sent the run back.
@@ -233,7 +233,7 @@ def _create(project: Project, path: Path, text: str) -> None:
             "EOP742",
             "somebody has answered meanwhile, or something else has this name",
             where=Where(project.relative(path)),
-            hint="`eop gate list` shows what counts",
+            hint=f"`eop gate list --run {project.run}` shows what counts",
             exit_code=ExitCode.STATE,
         ) from None
     with os.fdopen(handle, "w") as stream:

@@ -19,7 +19,8 @@ def closing_lines(project: Project, position: Position) -> list[str]:
     halt = position.state.halt
     if halt and not position.ended:
         lines.append(
-            f"RUN PAUSED\n  {halt}\n  to go on  eop resume, then run the same command again"
+            f"RUN PAUSED\n  {halt}\n  to go on  eop resume --run {project.run}, then run the same "
+            "command again"
         )
     if position.ended:
         lines.append(_end(project, position.ended))
@@ -39,7 +40,7 @@ def onward_lines(project: Project, position: Position) -> list[str]:
 def _gate(project: Project, gate: GateView) -> str:
     name = gate.instance.step
     files = project.relative(gate.approve), project.relative(gate.reject)
-    yes, no = commands(name, *files, signed=gate.signed)
+    yes, no = commands(project.run, name, *files, signed=gate.signed)
     how = "Text in the file is kept as the reason."
     if gate.signed:
         how = "Only a signed answer counts; the page says how to sign by hand."
@@ -67,7 +68,7 @@ def _unguarded(project: Project) -> list[str]:
 def _end(project: Project, reason: str) -> str:
     lines = [f"RUN ENDED: {reason}"]
     if reason not in ("completed", "rejected"):
-        lines.append("  why          eop status")
+        lines.append(f"  why          eop status --run {project.run}")
     report = project.run_dir / "report.html"
     if report.is_file():
         lines.append(f"  report       {project.relative(report)}")

@@ -61,7 +61,7 @@ def record_gate(root: Path, run: str, key: str) -> None:
         raise EopError(
             "EOP722",
             f"gate {key} is not approved",
-            hint="`eop gate list` says what to read and what to touch",
+            hint=f"`eop gate list --run {run}` says what to read and what to touch",
             exit_code=ExitCode.STATE,
         )
     write_json(project.run_dir / instance.directory / "outcome.json", outcome(state, instance))

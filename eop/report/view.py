@@ -66,6 +66,7 @@ class GateView:
     before the request. ``when`` is the recorded time of the decision, for people only.
     """
 
+    run: str
     key: str
     step: str
     question: str
@@ -81,7 +82,7 @@ class GateView:
     @property
     def commands(self) -> tuple[str, str]:
         """What a person types for yes and for no."""
-        return commands(self.step, self.approve, self.reject, signed=self.signed)
+        return commands(self.run, self.step, self.approve, self.reject, signed=self.signed)
 
 
 @dataclass(frozen=True)
@@ -234,6 +235,7 @@ def _gate(
         return gate_file(Path("gates"), state.run, instance, known.digest, suffix).as_posix()
 
     return GateView(
+        run=state.run,
         key=instance.key,
         step=gate.id,
         question=gate.question,

@@ -39,10 +39,11 @@ class GateView:
     problems: tuple[str, ...] = ()
 
 
-def commands(gate: str, approve: str, reject: str, *, signed: bool) -> tuple[str, str]:
+def commands(run: str, gate: str, approve: str, reject: str, *, signed: bool) -> tuple[str, str]:
     """What a person types for yes and for no; ``approve`` and ``reject`` are the files' paths."""
     if signed:
-        return f"eop gate approve {gate} --sign KEY", f"eop gate reject {gate} --sign KEY"
+        rest = f"{gate} --run {run} --sign KEY"
+        return f"eop gate approve {rest}", f"eop gate reject {rest}"
     return f"touch {approve}", f"touch {reject}"
 
 

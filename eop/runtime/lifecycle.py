@@ -96,7 +96,7 @@ def _not_now(plan: Plan, state: State, instance: Instance, reason: str) -> EopEr
     return EopError(
         "EOP735",
         f"{instance.key} may not run now: {reason}",
-        hint="`eop status` shows what may run and what the run waits for",
+        hint=f"`eop status --run {state.run}` shows what may run and what the run waits for",
         exit_code=ExitCode.GATE_CLOSED if closed or state.halt else ExitCode.STATE,
     )
 
@@ -210,7 +210,7 @@ def outcome(state: State, instance: Instance) -> dict[str, Any]:
         raise EopError(
             "EOP738",
             f"the run knows nothing of {instance.key}",
-            hint="`eop status` lists its nodes",
+            hint=f"`eop status --run {state.run}` lists its nodes",
             exit_code=ExitCode.STATE,
         )
     return {

@@ -213,8 +213,9 @@ def _how(page: Page) -> Iterator[str]:
         return
     yield (
         "From the project's folder. Only an answer that an allowed signer has signed counts. "
-        f"`eop gate approve {page.gate.step} --sign KEY` does both steps, and so does `reject`. "
-        "Text below the first line of the file is kept as the reason; write it before you sign."
+        f"`eop gate approve {page.gate.step} --run {page.run} --sign KEY` does both steps, and so "
+        "does `reject`. Text below the first line of the file is kept as the reason; write it "
+        "before you sign."
     )
     for word, status in (("Yes", APPROVED), ("No", REJECTED)):
         line = statement(page.run, page.gate, page.digest, status, "").decode().rstrip()

@@ -42,12 +42,14 @@ def test_a_run_is_paused_and_goes_on_while_another_shell_drives_it(root: Path) -
         done = call(root, "pause", "--reason", "a look\x1b[2J")
         assert (done.exit_code, done.output) == (
             0,
-            "paused; nothing is at work; to go on: eop resume\n",
+            f"{RUN}: paused; nothing is at work; to go on: eop resume --run {RUN}\n",
         )
         position = position_of(project)
         assert str(position.state.halt) == f"the run is paused by {ME}: a look\ufffd[2J"
         assert position.frontier.instances == ()
-        assert closing_lines(project, position)[-1].startswith("RUN PAUSED\n")
+        said = closing_lines(project, position)[-1]
+        assert said.startswith("RUN PAUSED\n")
+        assert f"eop resume --run {RUN}," in said
         assert "paused by" in call(root, "status").output
         assert call(root, "resume").exit_code == 0
         assert position_of(project).frontier.instances != ()

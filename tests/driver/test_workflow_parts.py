@@ -142,7 +142,7 @@ def test_the_end_of_a_run(tmp_path: Path, reason: str) -> None:
     position = replace(Run(tmp_path / "x", research()).advance(), waiting=(), ended=reason)
     (text,) = closing_lines(project, position)
     assert text.startswith(f"RUN ENDED: {reason}\n")
-    assert ("eop status" in text) == (reason == "failed")
+    assert ("eop status --run r1" in text) == (reason == "failed")
     assert "report.html" not in text, "there is none"
     write_text(project.run_dir / "report.html", "")
     (text,) = closing_lines(project, position)

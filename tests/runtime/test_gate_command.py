@@ -85,7 +85,8 @@ def test_a_person_approves_beside_a_run_that_holds_the_lock(tmp_path: Path) -> N
         assert status == 0, screen
         (facts,) = listed(run)
     (made,) = run.gates.glob("*.approved")
-    assert f"digest {facts['digest']}?" in screen
+    assert f"approve it01_confirm of run r1, digest {facts['digest']}?" in screen
+    assert piped(run, "list").stdout.startswith("run r1\n")
     assert "## How to answer" in screen
     assert "investigate.md" in screen
     assert made.read_text() == "reads well"

@@ -75,6 +75,7 @@ def test_a_signed_answer_counts_and_its_signer_is_recorded(run: Run, people: Peo
 
 def test_the_two_commands_of_the_page_make_an_answer(run: Run, people: People) -> None:
     page = view(run).request.read_text()
+    assert "`eop gate approve confirm --run r1 --sign KEY`" in page
     make, line = (row.strip() for row in page.splitlines() if ".rejected" in row)
     line = line.replace("~/.ssh/id_ed25519", str(people.key("alice")))
     for command in (make, line):
@@ -83,9 +84,10 @@ def test_the_two_commands_of_the_page_make_an_answer(run: Run, people: People) -
 
 
 def test_people_are_told_to_sign_where_a_touch_would_not_do() -> None:
-    assert commands("agree", "a", "r", signed=False) == ("touch a", "touch r")
-    yes, no = commands("agree", "a", "r", signed=True)
-    assert (yes, no) == ("eop gate approve agree --sign KEY", "eop gate reject agree --sign KEY")
+    assert commands("r1", "agree", "a", "r", signed=False) == ("touch a", "touch r")
+    yes, no = commands("r1", "agree", "a", "r", signed=True)
+    assert yes == "eop gate approve agree --run r1 --sign KEY"
+    assert no == "eop gate reject agree --run r1 --sign KEY"
 
 
 def test_a_bare_touch_decides_nothing(run: Run) -> None:

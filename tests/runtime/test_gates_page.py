@@ -144,7 +144,7 @@ def test_what_is_there_does_what_the_table_says(tmp_path: Path, row: str) -> Non
 
 
 def test_the_commands_of_the_page_are_there() -> None:
-    named = re.findall(r"\beop gate (\w+)(?: NAME)?(?: (--\w+))?", PAGE)
+    named = re.findall(r"\beop gate (\w+)(?: NAME)?(?: --run RUN)?(?: (--\w+))?", PAGE)
     assert {name for name, _ in named} == {"list", "show", "approve"}
     group = cli.commands["gate"]
     assert isinstance(group, click.Group)
@@ -174,9 +174,9 @@ def test_the_names_and_the_statement_are_those_that_count(tmp_path: Path) -> Non
 def test_what_it_tells_to_type_is_what_the_request_tells(tmp_path: Path) -> None:
     run = at_first_gate(tmp_path)
     gate = view(run)
-    typed, _ = commands("confirm", str(gate.approve), str(gate.reject), signed=False)
+    typed, _ = commands("r1", "confirm", str(gate.approve), str(gate.reject), signed=False)
     assert typed == f"touch {gate.approve}"
-    assert commands("NAME", "", "", signed=True)[0].partition(" --")[0] in PAGE
+    assert commands("RUN", "NAME", "", "", signed=True)[0] in PAGE
     namespace = re.findall(r"ssh-keygen -Y sign -n (\S+) -f ~/\.ssh/id_ed25519 gates/", PAGE)
     assert namespace == ["rankevolve-gate"]
     assert 'namespaces="rankevolve-gate"' in PAGE
