@@ -130,7 +130,7 @@ def test_show_tells_programs_what_is_asked(tmp_path: Path) -> None:
     assert facts["approve"].endswith(f".{facts['digest']}.approved")
     assert facts["shown"][0]["name"] == "investigate_text"
     assert facts["problems"][0].startswith("it01-confirm.approved: decides nothing")
-    assert "does not wait" in str(piped(run, "show", "nothing").exception)
+    assert "no gate 'nothing' in run r1" in str(piped(run, "show", "nothing").exception)
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs OpenSSH")
