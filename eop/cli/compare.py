@@ -13,12 +13,15 @@ from eop.cli.common import json_option, print_json
 from eop.knowledge.ablation import champion, difference, run_facts, to_json
 from eop.leaderboard import read_entries
 from eop.project.project import Project
+from eop.report.spending import spending
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from eop.knowledge.ablation import Difference
 
 _UNKNOWN = "unknown"
+# The units that are compared, and the decimals they are told with; of what is counted, none.
+_DECIMALS = {"actions": None, "wall_s": 1, "tokens": None, "usd": 6}
 
 
 @click.command("compare-runs", epilog="Example: eop compare-runs with-memory without-memory")
@@ -54,7 +57,7 @@ def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
         table.add_row(
             name.replace("_", " "), *(_UNKNOWN if value is None else str(value) for value in values)
         )
-    for name in ("memory", "actions", "wall_s", "tokens", "usd", "unmetered"):
+    for name in ("memory", *_DECIMALS):
         table.add_row(name, *(_shown(one, name) for one in spent))
     Console().print(table)
     click.echo(_verdict(found, first, second))
@@ -63,25 +66,31 @@ def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
 def _spent(root: Path, run: str) -> dict[str, Any] | None:
     """What a run's trace says it has spent, and its memory; ``None`` when the run is not here.
 
-    ``unmetered`` attempts have spent something besides that nobody measured.
+    A unit is ``None`` where nobody could count any of it; where ``unmetered`` says that attempts
+    could not be metered in it, its sum is a lower bound.
     """
     if not (root / "runs" / run / "plan.json").is_file():
         return None
     project = Project.of_run(root, run)
-    state = Trace(project.trace_dir, project.plan).state()
-    spent = state.spent
+    trace = Trace(project.trace_dir, project.plan)
+    found = {one.unit: one for one in spending(project.plan, trace.state(), trace.events())}
+    # What is not listed was not spent: all attempts could be metered, and came to 0.
+    spent = {unit: found[unit].spent if unit in found else 0 for unit in _DECIMALS}
     return {
         "memory": project.config.memory,
-        "actions": spent.actions,
-        "wall_s": round(spent.wall_s, 1),
-        "tokens": spent.tokens,
-        "usd": spent.micro_usd / 1e6,
-        "unmetered": state.unmetered,
+        **{unit: n if n is None else round(n, _DECIMALS[unit]) for unit, n in spent.items()},
+        "unmetered": {unit: found[unit].unknown if unit in found else 0 for unit in _DECIMALS},
     }
 
 
 def _shown(spent: dict[str, Any] | None, name: str) -> str:
-    return _UNKNOWN if spent is None else str(spent[name])
+    if spent is None:
+        return _UNKNOWN
+    amount, unmetered = spent[name], spent["unmetered"].get(name)
+    if not unmetered:
+        return str(amount)
+    least = _UNKNOWN if amount is None else f"at least {amount}"
+    return f"{least} ({unmetered} not metered)"
 
 
 def _verdict(found: Difference, first: str, second: str) -> str:
