@@ -16,7 +16,7 @@ from eop.project.project import Project
 from eop.report.gains import print_gains
 from eop.report.live import print_live
 from eop.report.summary import print_summaries
-from eop.report.terminal import print_leaderboard, print_status
+from eop.report.terminal import WIDE, print_leaderboard, print_status
 from eop.report.view import at_work, view
 from eop.runtime.trace import Trace
 
@@ -48,7 +48,7 @@ def leaderboard_csv(root: Path, selection: Selection | None = None) -> str:
 
 
 def leaderboard_text(root: Path, selection: Selection | None = None) -> str:
-    """The leaderboard as wide as the terminal, 80 columns when there is none."""
+    """The leaderboard as wide as the terminal; without one, as wide as its content."""
     frame = rows(root, selection)
     anchors = read_anchors(root)
     return _text(lambda console: print_leaderboard(console, frame, anchors))
@@ -127,8 +127,9 @@ def _problems(position: Position) -> list[str]:
 
 def _text(show: Callable[[Console], None]) -> str:
     # The console that is printed to decides on colour, not the one that makes the text.
-    width = shutil.get_terminal_size((80, 24)).columns
-    console = Console(file=StringIO(), width=width, force_terminal=Console().is_terminal)
+    is_terminal = Console().is_terminal
+    width = shutil.get_terminal_size((80 if is_terminal else WIDE, 24)).columns
+    console = Console(file=StringIO(), width=width, force_terminal=is_terminal)
     with console.capture() as capture:
         show(console)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from eop.report.terminal import MISSING, number
+from eop.report.terminal import MISSING, least_width, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +41,14 @@ def _print(console: Console, summary: Summary) -> None:
     for name, fact in facts.items():
         console.print(Text(f"  {name:<11}{fact}"), soft_wrap=True)
     if summary.comparisons:
-        console.print(_table(summary.comparisons))
+        console.print(_table(summary.comparisons, console), crop=False)
 
 
-def _table(comparisons: Sequence[Comparison]) -> Table:
+def _table(comparisons: Sequence[Comparison], console: Console) -> Table:
+    """Ids stay in one piece; where they cannot, the table is wider than the console."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("  entry", overflow="fold", min_width=16)
+    longest = max(len(one.entry) for one in comparisons)
+    table.add_column("  entry", min_width=longest + 2)
     for name in ("\N{GREEK CAPITAL LETTER DELTA}", "p", "p of turn", "q of run"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
@@ -57,4 +59,6 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
             *(f"{value:.3f}" for value in (one.p, one.p_turn, one.q)),
             "promoted" if one.promoted else "",
         )
+    if (least := least_width(table, console)) > console.width:
+        table.width = least
     return table

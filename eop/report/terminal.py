@@ -1,4 +1,4 @@
-"""The leaderboard and the status of a run on a terminal; both stay readable in 80 columns."""
+"""The leaderboard and the status of a run on a terminal; both are made for 80 columns."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ _STYLES = {
 _STANDING = {PROMOTED: "bold green", WORSE: "red"}
 _METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validation_ndcg@10"}
 _BESIDE_ID = 64  # what all other columns and their padding take
+_LEAST_TITLE = 16
+_WORD, _WORDS = 9, 12  # an outcome's longest word, and the width that most outcomes take
+# Wider than any table: where no terminal sets a width, tables are as wide as their content.
+WIDE = 1000
 
 
 def print_leaderboard(
@@ -54,7 +58,8 @@ def print_leaderboard(
         return
     for (dataset, split), part in frame.groupby(["dataset", "split"], sort=False):
         title = f"{escape(str(dataset))}, split {str(split)[:8]}: canonical test, NDCG@10 first"
-        console.print(_table(title, part, console.width))
+        # A terminal wraps what is wider than itself; a crop would lose it.
+        console.print(_table(title, part, console), crop=False)
         if published := anchors.get(str(dataset)):
             console.print(Text(_published(published), "dim"))
     console.print(
@@ -81,8 +86,11 @@ def _footnotes(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
             yield row["entry"], f"stands on {', then '.join(row['stands_on'])}"
 
 
-def _table(title: str, part: pd.DataFrame, width: int) -> Table:
-    """The rows of one split. An id must stay in one piece to be copied: columns give way to it."""
+def _table(title: str, part: pd.DataFrame, console: Console) -> Table:
+    """The rows of one split. An id must stay in one piece to be copied: columns give way to it.
+
+    Where they cannot, the table is wider than the console.
+    """
     table = Table(
         title=title,
         title_justify="left",
@@ -92,12 +100,12 @@ def _table(title: str, part: pd.DataFrame, width: int) -> Table:
         collapse_padding=True,
     )
     longest = max(map(len, part["entry"]))
-    metrics = _METRICS if longest + _BESIDE_ID <= width else {"NDCG@10": "test_ndcg@10"}
-    table.add_column("entry", ratio=1, overflow="fold", min_width=16)
+    metrics = _METRICS if longest + _BESIDE_ID <= console.width else {"NDCG@10": "test_ndcg@10"}
+    table.add_column("entry", ratio=1, overflow="fold", min_width=max(_LEAST_TITLE, longest))
     for name in metrics:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("\N{GREEK CAPITAL LETTER DELTA}", justify="right", no_wrap=True)
-    table.add_column("outcome", min_width=9, max_width=12)
+    table.add_column("outcome", min_width=_WORD, max_width=_WORDS)
     for row in part.to_dict("records"):
         table.add_row(
             _entry_cell(row["title"], row["entry"]),
@@ -106,7 +114,21 @@ def _table(title: str, part: pd.DataFrame, width: int) -> Table:
             _delta_cell(row["delta"], row["delta_low"], row["delta_high"]),
             _outcome_cell(row["outcome"], row["standing"]),
         )
+    if least_width(table, console) > console.width:
+        table.columns[-1].max_width = _WORD
+        if (least := least_width(table, console)) > console.width:
+            table.width = least
     return table
+
+
+def least_width(table: Table, console: Console) -> int:
+    """Columns that the table takes when its first column is as narrow as it may be."""
+    first = table.columns[0]
+    first.width = first.min_width
+    unbounded = console.options.update(max_width=WIDE)
+    least = console.measure(table, options=unbounded).maximum
+    first.width = None
+    return least
 
 
 def number(value: object, *, signed: bool = False) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from reported_run import reported
+from rich.console import Console
 
 from eop.cli import cli
+from eop.leaderboard import read_entries
+from eop.leaderboard.summary import Comparison, summaries
+from eop.report.summary import print_summaries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,3 +85,43 @@ def test_the_summary_of_a_run(root: Path) -> None:
     text = call(root, "--summary").stdout
     assert "1 promoted" in text
     assert call(root, "--summary", "--csv").exit_code == 2
+
+
+LONG = "hstu-evolve-ml-100k-popularity-of-the-last-month"
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "80", "90", "100", "140", None])
+def test_no_id_is_broken_and_no_outcome_cut(
+    root: Path, monkeypatch: pytest.MonkeyPatch, columns: str | None
+) -> None:
+    moved = root / "leaderboard" / LONG
+    (root / "leaderboard" / "r1-it01-p03").rename(moved)
+    entry = moved / "entry.yaml"
+    entry.write_text(entry.read_text().replace("r1-it01-p03", LONG))
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    words = call(root).stdout.split()
+    assert {row["entry"] for row in json.loads(call(root, "--json").stdout)["rows"]} <= set(words)
+    assert words.count("completed") == 4
+    assert {"worse", "promoted", "failed", "rejected", "preflight"} <= set(words)
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_no_id_of_a_summary_is_broken(root: Path, width: int) -> None:
+    (summary,) = summaries(read_entries(root))
+    compared = Comparison(LONG, 0.0123, 0.001, 0.002, 0.003, promoted=True)
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as shown:
+        print_summaries(console, [replace(summary, comparisons=[compared])])
+    words = shown.get().splitlines()[-1].split()
+    assert words == [LONG, "+0.0123", "0.001", "0.002", "0.003", "promoted"]
+
+
+def test_piped_it_is_as_wide_as_its_content(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = call(root).stdout.splitlines()
+    assert any("HR@10" in line and "valid." in line for line in lines)
+    assert sum("often the test was read." in line for line in lines) == 1
+    assert max(len(line) for line in lines if "\N{BOX DRAWINGS LIGHT HORIZONTAL}" in line) < 120
