@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from eop.leaderboard import Entry
 
 
-@click.group(epilog="Example: eop champion show demo-synthetic")
+@click.group(
+    short_help="Who leads a run, and its way to another data set.",
+    epilog="Example: eop champion show demo-synthetic",
+)
 def champion() -> None:
     """Who leads a run, what it stands on, and its way to another data set."""
 
 
-@champion.command(epilog="Example: eop champion show demo-synthetic --json")
+@champion.command(
+    short_help="The champion of RUN and the rows that it stands on.",
+    epilog="Example: eop champion show demo-synthetic --json",
+)
 @click.argument("run")
 @json_option
 @click.pass_obj
@@ -68,7 +74,11 @@ def _line(entry: Entry) -> str:
     return f"{entry.id}{gain}, {seeds} seeds, test NDCG@10 {shown}, read {row['test_reads']}x"
 
 
-@champion.command("export", epilog="Example: eop champion export demo-synthetic --name genres")
+@champion.command(
+    "export",
+    short_help="Write the champion of RUN as a recipe and as patches.",
+    epilog="Example: eop champion export demo-synthetic --name genres",
+)
 @click.argument("run")
 @click.option("--name", help="Of the recipe.  [default: the champion's proposal]")
 @click.option(
@@ -90,7 +100,10 @@ def export_(root: Path, run: str, name: str | None, folder: Path) -> None:
         click.echo(path.relative_to(root) if path.is_relative_to(root) else path)
 
 
-@champion.command(epilog="Example: eop champion gains --json")
+@champion.command(
+    short_help="What replayed recipes gain on each data set.",
+    epilog="Example: eop champion gains --json",
+)
 @click.option("--protocol", default="replay", show_default=True, help="Name of the protocol.")
 @json_option
 @click.pass_obj

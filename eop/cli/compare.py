@@ -24,7 +24,11 @@ _UNKNOWN = "unknown"
 _DECIMALS = {"actions": None, "wall_s": 1, "tokens": None, "usd": 6}
 
 
-@click.command("compare-runs", epilog="Example: eop compare-runs with-memory without-memory")
+@click.command(
+    "compare-runs",
+    short_help="What two runs came to, what they spent, which is better.",
+    epilog="Example: eop compare-runs with-memory without-memory",
+)
 @click.argument("first")
 @click.argument("second")
 @json_option

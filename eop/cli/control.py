@@ -31,7 +31,9 @@ def pause(root: Path, run_name: str | None, reason: str) -> None:
     click.echo(f"{run}: paused; {_ending(at_work)}; to go on: eop resume --run {run}")
 
 
-@click.command(epilog="Example: eop resume")
+@click.command(
+    short_help="Let a paused run go on, with the next `eop run`.", epilog="Example: eop resume"
+)
 @run_option
 @reason_option
 @click.pass_obj

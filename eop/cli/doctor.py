@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _STYLES = {State.OK: "green", State.NOTE: "yellow", State.MISSING: "red"}
 
 
-@click.command(epilog="Example: eop doctor --config protocol=config/protocols/demo.eop.md")
+@click.command(
+    short_help="Whether this machine has what the project needs.",
+    epilog="Example: eop doctor --config protocol=config/protocols/demo.eop.md",
+)
 @config_option
 @json_option
 @click.pass_obj

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 _WIDTH = 60
 
 
-@click.group(epilog="Example: eop evidence verify")
+@click.group(
+    short_help="Every file that a row rests on, by content.", epilog="Example: eop evidence verify"
+)
 def evidence() -> None:
     """Every file that a row rests on, by content, whatever the row's end."""
 
 
-@evidence.command(epilog="Example: eop evidence show demo-synthetic-it01-p01")
+@evidence.command(
+    short_help="The files of ENTRY, the cost of each node, the decision.",
+    epilog="Example: eop evidence show demo-synthetic-it01-p01",
+)
 @click.argument("entry")
 @json_option
 @click.pass_obj
@@ -54,7 +59,10 @@ def _cost(node: dict[str, Any], name: str) -> str:
     return f"{name} {'unknown' if value is None else f'{value:g}'}"
 
 
-@evidence.command(epilog="Example: eop evidence verify demo-synthetic-it01-p01")
+@evidence.command(
+    short_help="Read every file again and compare it with its digest.",
+    epilog="Example: eop evidence verify demo-synthetic-it01-p01",
+)
 @click.argument("entries", nargs=-1, metavar="[ENTRY]...")
 @json_option
 @click.pass_obj
@@ -81,7 +89,10 @@ def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
         sys.exit(int(ExitCode.DATA))
 
 
-@evidence.command(epilog="Example: eop evidence restore demo-synthetic-it01-p01")
+@evidence.command(
+    short_help="Bring the files of rows back into the store.",
+    epilog="Example: eop evidence restore demo-synthetic-it01-p01",
+)
 @click.argument("entries", nargs=-1, metavar="[ENTRY]...")
 @click.pass_obj
 def restore(root: Path, entries: tuple[str, ...]) -> None:
@@ -95,7 +106,10 @@ def restore(root: Path, entries: tuple[str, ...]) -> None:
         click.echo(f"{name}: {brought} files brought back")
 
 
-@evidence.command(epilog="Example: eop evidence diff demo-synthetic-base demo-synthetic-it01-p01")
+@evidence.command(
+    short_help="In what two rows differ.",
+    epilog="Example: eop evidence diff demo-synthetic-base demo-synthetic-it01-p01",
+)
 @click.argument("one")
 @click.argument("other")
 @json_option

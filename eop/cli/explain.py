@@ -14,7 +14,10 @@ _DOCS = Path(eop.__file__).parents[1] / "docs"
 _ROW = re.compile(r"^\| (EOP\d{3}) \| (.+) \| `(.+)` \|$", re.MULTILINE)
 
 
-@click.command(epilog="Example: eop explain EOP402")
+@click.command(
+    short_help="Say what an error code means and how it is mended.",
+    epilog="Example: eop explain EOP402",
+)
 @click.argument("code")
 def explain(code: str) -> None:
     """Say what an error code means, with an example that is wrong and how it is mended.

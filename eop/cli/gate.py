@@ -62,7 +62,10 @@ def list_(root: Path, run_name: str | None, as_json: bool) -> None:
             click.echo(f"  note  {problem}")
 
 
-@gate.command(epilog="Example: eop gate show approve_proposals")
+@gate.command(
+    short_help="Print the newest request of a gate, and its answer.",
+    epilog="Example: eop gate show approve_proposals",
+)
 @click.argument("name")
 @run_option
 @json_option
@@ -84,7 +87,10 @@ def show(root: Path, name: str, run_name: str | None, as_json: bool) -> None:
         click.echo(f"\n{facts['status']} by {facts['by']}: {facts['reason'] or '(no reason)'}")
 
 
-@gate.command(epilog="Example: eop gate approve approve_proposals")
+@gate.command(
+    short_help="Approve a gate: asks at the terminal.",
+    epilog="Example: eop gate approve approve_proposals",
+)
 @click.argument("name")
 @sign_option
 @run_option
@@ -94,7 +100,10 @@ def approve(root: Path, name: str, key: Path | None, run_name: str | None) -> No
     _answer(root, run_name, name, APPROVED, key)
 
 
-@gate.command(epilog="Example: eop gate reject approve_proposals")
+@gate.command(
+    short_help="Reject a gate: asks at the terminal for the reason.",
+    epilog="Example: eop gate reject approve_proposals",
+)
 @click.argument("name")
 @sign_option
 @run_option

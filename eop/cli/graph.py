@@ -12,7 +12,10 @@ from eop.project.config import read_raw
 from eop.report import graph_text
 
 
-@click.command(epilog="Example: eop graph --run demo-synthetic --format svg > demo.svg")
+@click.command(
+    short_help="Draw the protocol of the config, or of a run.",
+    epilog="Example: eop graph --run demo-synthetic --format svg > demo.svg",
+)
 @click.option("--run", "run_name", help="Colour it by how far this run has come.")
 @config_option
 @click.option(

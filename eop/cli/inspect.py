@@ -22,7 +22,9 @@ from eop.runtime.trace import Trace
 from eop.runtime.verify import verify as verify_run
 
 
-@click.command(epilog="Example: eop status --json")
+@click.command(
+    short_help="Where a run stands, what waits, what is spent.", epilog="Example: eop status --json"
+)
 @run_option
 @json_option
 @click.option("--watch", is_flag=True, help="Show it until the run has ended, or Ctrl-C.")
@@ -53,7 +55,10 @@ def _digits(_context: click.Context, _parameter: click.Parameter, value: str | N
     return value
 
 
-@click.command(epilog="Example: eop verify --run hstu-evolve-ml-100k")
+@click.command(
+    short_help="Derive the run again and name all that disagrees.",
+    epilog="Example: eop verify --run hstu-evolve-ml-100k",
+)
 @run_option
 @click.option(
     "--head", metavar="DIGEST", callback=_digits, help="An earlier head that you noted elsewhere."

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     from eop.project.project import Project
 
 
-@click.group(epilog='Example: eop knowledge recall "dropout on short histories"')
+@click.group(
+    short_help="Notes, the wiki above them, and what is made of both.",
+    epilog='Example: eop knowledge recall "dropout on short histories"',
+)
 def knowledge() -> None:
     """Notes of every entry, the wiki above them, and what is made of both."""
 
 
-@knowledge.command(epilog="Example: eop knowledge check --json")
+@knowledge.command(
+    short_help="Hold every claim to its evidence.", epilog="Example: eop knowledge check --json"
+)
 @json_option
 @click.pass_obj
 def check(root: Path, as_json: bool) -> None:
@@ -53,7 +58,10 @@ def check(root: Path, as_json: bool) -> None:
         sys.exit(int(ExitCode.DATA))
 
 
-@knowledge.command(epilog="Example: eop knowledge summarize")
+@knowledge.command(
+    short_help="Bring to the wiki what notes say anew, by rule.",
+    epilog="Example: eop knowledge summarize",
+)
 @click.pass_obj
 def summarize(root: Path) -> None:
     """Bring to the wiki what notes say that no claim rests on yet, by rule.
@@ -68,7 +76,10 @@ def summarize(root: Path) -> None:
     click.echo(f"{len(claims)} claims are new or rest on more")
 
 
-@knowledge.command(epilog='Example: eop knowledge recall "shorter histories" --phase propose')
+@knowledge.command(
+    short_help="Show what an agent would be told, and why.",
+    epilog='Example: eop knowledge recall "shorter histories" --phase propose',
+)
 @click.argument("query")
 @click.option("--phase", help="Ask as this phase of the config's protocol would, besides.")
 @click.option("--tokens", type=click.IntRange(min=1), help="The budget.  [default: the config's]")
@@ -109,7 +120,10 @@ def _asked(project: Project, query: str, name: str | None) -> Query:
     return asked
 
 
-@knowledge.command(epilog="Example: eop knowledge graph OUT --around intervention:film")
+@knowledge.command(
+    short_help="Write who is about what and rests on what, as a graph.",
+    epilog="Example: eop knowledge graph OUT --around intervention:film",
+)
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--around", help="Only what lies near this node: intervention:film, note:<id>.")
 @click.option("--steps", type=click.IntRange(min=1), default=2, show_default=True)

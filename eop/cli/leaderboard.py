@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="Example: eop leaderboard --outcome failed --outcome worse --since 2026-01-31"
+    short_help="All entries, best first, failed and rejected ones too.",
+    epilog="Example: eop leaderboard --outcome failed --outcome worse --since 2026-01-31",
 )
 @click.option("--run", help="Rows of this run only.")
 @click.option("--dataset", help="Rows of this data set only.")

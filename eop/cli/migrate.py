@@ -14,7 +14,10 @@ from eop.project.config import read_raw
 from eop.runtime.gates import visible
 
 
-@click.command(epilog="Example: eop migrate --reason 'review got a larger budget'")
+@click.command(
+    short_help="Let a run go on under its changed protocol.",
+    epilog="Example: eop migrate --reason 'review got a larger budget'",
+)
 @config_option
 @reason_option
 @click.pass_obj

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from eop.protocol.model import Plan
 
 
-@click.command(epilog="Example: eop check config/protocols/*.eop.md")
+@click.command(
+    short_help="Check protocols: all errors at once, each with a hint.",
+    epilog="Example: eop check config/protocols/*.eop.md",
+)
 @click.argument(
     "paths",
     nargs=-1,
@@ -101,7 +104,11 @@ class Checked:
         )
 
 
-@click.command("compile", epilog="Example: eop compile --config dataset=ml-100k")
+@click.command(
+    "compile",
+    short_help="Write the rules that may run now, run nothing.",
+    epilog="Example: eop compile --config dataset=ml-100k",
+)
 @config_option
 @json_option
 @click.pass_obj

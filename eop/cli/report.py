@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _EVERY_S = 1.0
 
 
-@click.command(epilog="Example: eop report --watch")
+@click.command(
+    short_help="Write the page of a run, one HTML file.", epilog="Example: eop report --watch"
+)
 @run_option
 @click.option("--watch", is_flag=True, help="Show it in a browser while the run goes on.")
 @click.option(

@@ -106,7 +106,10 @@ def _follow(project: Project) -> Callable[[], None]:
     return tick
 
 
-@click.command(epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base")
+@click.command(
+    short_help="Train and judge an entry again, and compare.",
+    epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base",
+)
 @click.argument("entry", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.option("--threads", type=click.IntRange(min=1), help="[default: as recorded]")
@@ -138,7 +141,10 @@ def reproduce(
         click.echo(f"  {what}: recorded with {recorded}, now {now}")
 
 
-@click.command(epilog="Example: eop init my-model --protocol hstu-evolve")
+@click.command(
+    short_help="Make a project in FOLDER.",
+    epilog="Example: eop init my-model --protocol hstu-evolve",
+)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--protocol",
@@ -159,7 +165,10 @@ def init(folder: Path, protocol: str) -> None:
         click.echo(f"  {line}")
 
 
-@click.command(epilog="Example: eop demo .demo")
+@click.command(
+    short_help="Run the demo protocol, answering its gates for you.",
+    epilog="Example: eop demo .demo",
+)
 @click.argument("folder", type=click.Path(path_type=Path), default=".demo")
 @click.option("--cores", type=click.IntRange(min=1), default=2, show_default=True)
 def demo(folder: Path, cores: int) -> None:

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.group(epilog="Example: eop store check --remote")
+@click.group(
+    short_help="The bytes behind splits, snapshots and entries.",
+    epilog="Example: eop store check --remote",
+)
 def store() -> None:
     """The bytes behind splits, snapshots and entries, where DVC keeps them."""
 
 
-@store.command(epilog="Example: eop store check --remote")
+@store.command(short_help="Read every object again.", epilog="Example: eop store check --remote")
 @click.option("--remote", is_flag=True, help="Read the default remote instead of the cache.")
 @json_option
 @click.pass_obj

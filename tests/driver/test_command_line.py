@@ -46,6 +46,14 @@ def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
     assert done.output.split("\n\n")[1].strip(), "a sentence says what it does"
 
 
+@pytest.mark.parametrize("path", [(), *commands()], ids=" ".join)
+def test_no_list_of_commands_cuts_a_sentence(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(cli, [*path, "--help"], env={"COLUMNS": "80"})
+    assert done.exit_code == 0
+    listed = done.output.partition("\nCommands:\n")[2]
+    assert "..." not in listed
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = begun_project(tmp_path_factory.mktemp("project"))
