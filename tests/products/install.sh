@@ -17,8 +17,14 @@ if ! cmp --silent "$here/package-lock.json" "$folder/package-lock.json" || [ ! -
     mkdir -p "$folder"
     rm -f "$folder/.installed"
     cp "$here/package.json" "$here/package-lock.json" "$folder/"
+    # Node knows its own authorities only; those of the system are what git and pip go by as well.
+    if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -f /etc/ssl/certs/ca-certificates.crt ]; then
+        export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+    fi
     # No script of a package is run; what is fetched has the digests of the lock file.
-    npm install --prefix "$folder" --ignore-scripts --omit=optional --no-audit --no-fund --loglevel=error
+    timeout 600 npm install --prefix "$folder" --ignore-scripts --omit=optional --no-audit --no-fund \
+        --loglevel=error --fetch-retries=1 --fetch-timeout=60000 ||
+        unfit "npm could not fetch the pinned packages; is its registry within reach?"
     (cd "$folder" && sha256sum --check --quiet) <"$here/programs.sha256"
     touch "$folder/.installed"
 fi
@@ -37,6 +43,11 @@ if [ -z "$python" ]; then
 elif ! cmp --silent "$locked" "$folder/openhands/.installed"; then
     rm -rf "$folder/openhands"
     "$python" -m venv "$folder/openhands"
-    "$folder/openhands/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$locked"
-    cp "$locked" "$folder/openhands/.installed"
+    if timeout 600 "$folder/openhands/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --no-deps -r "$locked"; then
+        cp "$locked" "$folder/openhands/.installed"
+    else
+        rm -rf "$folder/openhands"
+        echo "products: openhands is left out: pip could not fetch its pinned packages" >&2
+    fi
 fi
