@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -94,3 +95,17 @@ def test_every_error_code_is_documented() -> None:
         for code in re.findall(r'"(EOP\d{3})"', path.read_text())
     }
     assert listed == raised
+
+
+def test_no_recording_keeps_what_others_tell_their_model() -> None:
+    recordings = ROOT / "tests" / "fixtures" / "agents" / "openhands"
+    lines = [
+        line
+        for path in recordings.rglob("stdout")
+        for line in path.read_bytes().splitlines()
+        if b'"SystemPromptEvent"' in line
+    ]
+    assert lines
+    for line in lines:
+        event = json.loads(line)["event"]
+        assert (event["system_prompt"]["text"], event["tools"]) == ("[elided]", [])

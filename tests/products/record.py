@@ -81,11 +81,23 @@ def record(kit: Kit, case: Case, folder: Path) -> Path:
         kept = space.recording(kit.product().sessions)
         for path in (kept.stdout, kept.stderr, *kept.sessions):
             content = path.read_bytes().replace(work.encode(), SPACE.encode())
-            (folder / path.name).write_bytes(content)
+            (folder / path.name).write_bytes(elided(content))
         meta = _meta(kit, case, done)
         text = json.dumps(meta, indent=1).replace(work, SPACE)
     (folder / "meta.json").write_text(text + "\n")
     return folder
+
+
+def elided(content: bytes) -> bytes:
+    """A recording without what OpenHands tells its model: that text is its makers' own."""
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines):
+        if b'"SystemPromptEvent"' in line:
+            told = json.loads(line)
+            told["event"]["system_prompt"]["text"] = "[elided]"
+            told["event"]["tools"] = []
+            lines[number] = json.dumps(told).encode()
+    return b"\n".join(lines)
 
 
 def _meta(kit: Kit, case: Case, done: Done) -> dict[str, Any]:
