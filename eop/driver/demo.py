@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import read_json, write_text
 from eop.driver.create import create, git, run
-from eop.driver.loop import position_of, snakemake_command
+from eop.driver.loop import how_it_ended, position_of, snakemake_command
 from eop.driver.workflow import load_project
 from eop.project.config import read_raw
 
@@ -103,11 +103,7 @@ def _snakemake(folder: Path, cores: int) -> Position:
         check=False,
     )
     if done.returncode:
-        raise EopError(
-            "EOP832",
-            f"snakemake ended with status {done.returncode}; its message stands above",
-            where=Where(str(folder)),
-        )
+        raise EopError("EOP832", how_it_ended(done.returncode), where=Where(str(folder)))
     return position_of(load_project(folder, read_raw(folder)))
 
 

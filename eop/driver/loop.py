@@ -52,7 +52,7 @@ def run_until_still(
         if status and (_meaning(status) is not ExitCode.FAILURE or not _halted(project)):
             raise EopError(
                 "EOP820",
-                _how_it_ended(status),
+                how_it_ended(status),
                 hint="mend the cause and run the same command again: finished work is kept",
                 exit_code=_meaning(status),
             )
@@ -62,7 +62,7 @@ def run_until_still(
             return position
 
 
-def _how_it_ended(status: int) -> str:
+def how_it_ended(status: int) -> str:
     """In words; a status below 0 is the signal that killed Snakemake, which then says nothing."""
     if status < 0:
         return f"snakemake was killed by signal {-status} ({signal.strsignal(-status)})"

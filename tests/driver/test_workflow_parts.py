@@ -18,7 +18,7 @@ from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_json, write_text
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines
-from eop.driver.loop import run_until_still, snakemake_command
+from eop.driver.loop import how_it_ended, run_until_still, snakemake_command
 from eop.driver.start import open_run
 from eop.driver.workflow import Flow, advance_and_compile, load_project, lock_project
 from eop.project.config import read_raw
@@ -62,6 +62,11 @@ def test_eop_run_ends_with_the_status_that_its_snakemake_means(
     with pytest.raises(EopError, match=f"EOP820.*{told}") as caught:
         run_until_still(root, {}, cores=1)
     assert caught.value.exit_code == meaning
+
+
+def test_how_snakemake_ended_is_told_in_words() -> None:
+    assert how_it_ended(1) == "snakemake ended with status 1; its own message stands above"
+    assert how_it_ended(-9) == "snakemake was killed by signal 9 (Killed)"
 
 
 def test_a_halted_run_excuses_jobs_that_may_not_run_and_nothing_else(
