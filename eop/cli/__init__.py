@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -23,7 +26,10 @@ from eop.cli.protocol import check, compile_
 from eop.cli.report import report
 from eop.cli.run import demo, init, reproduce, run
 from eop.cli.store import store
-from eop.core.errors import EopError
+from eop.core.errors import EopError, ExitCode, Where
+
+# A disk, a quota or a device that takes no more.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,5 +64,33 @@ def main() -> None:
     try:
         cli()
     except EopError as error:
-        click.echo(str(error), err=True)
-        sys.exit(int(error.exit_code))
+        _end(error)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _drop_unwritten()
+        _end(_full(error))
+
+
+def _end(error: EopError) -> NoReturn:
+    click.echo(str(error), err=True)
+    sys.exit(int(error.exit_code))
+
+
+def _drop_unwritten() -> None:
+    """Python writes what standard output still holds when it ends, and would fail once more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _full(error: OSError) -> EopError:
+    # A stream has no name: only the person knows where it goes.
+    return EopError(
+        "EOP891",
+        f"cannot write: {error.strerror}",
+        where=Where(str(error.filename or "standard output, or a file of the project")),
+        hint="make room there, then give the command once more",
+        exit_code=ExitCode.ENVIRONMENT,
+    )

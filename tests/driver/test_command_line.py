@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +25,6 @@ from eop.protocol.compiler import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from click.testing import Result
 
@@ -173,3 +175,17 @@ def test_config_that_only_snakemake_would_see_is_refused(typed: str) -> None:
     done = CliRunner().invoke(cli, ["run", *typed.split()])
     assert done.exit_code == ExitCode.USAGE
     assert "--config" in done.output
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nothing_takes_is_an_error_in_words(unbuffered: str) -> None:
+    command = [sys.executable, "-m", "eop.cli", "explain", "EOP402"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    assert done.returncode == ExitCode.ENVIRONMENT
+    first, hint = done.stderr.splitlines()
+    assert first.endswith("error[EOP891] cannot write: No space left on device")
+    assert "hint: make room" in hint
