@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from eop.report.view import NodeView
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -73,10 +75,10 @@ def open_branches(view: RunView, entries: Iterable[Entry]) -> tuple[OpenBranch, 
     told = {(entry.iteration, entry.branch) for entry in entries}
     found = []
     for iteration in view.iterations:
-        steps = [step for step in iteration.steps if getattr(step, "branch", None)]
+        steps = [step for step in iteration.steps if isinstance(step, NodeView)]
         for opened in iteration.branches.values():
             for name, title in opened.items():
-                own = [step for step in steps if getattr(step, "branch", None) == name]
+                own = [step for step in steps if step.branch == name]
                 begun = [step for step in own if step.status != "waiting"] or own
                 if begun and not view.ended and (iteration.number, name) not in told:
                     last = begun[-1]

@@ -18,7 +18,6 @@ from eop.report.plots import curves_plot, scores_plot, spend_plot, time_plot
 from eop.report.protocol_graph import step_marks
 from eop.report.scripts import ASSETS, data_block, own_script
 from eop.report.templating import environment
-from eop.report.view import GateView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,12 +117,7 @@ def page(material: Material, version: str | None = None) -> str:
             marks=step_marks(view),
             tree=tree(own),
             on_their_way=open_branches(view, own),
-            gates=[
-                step
-                for turn in view.iterations
-                for step in turn.steps
-                if isinstance(step, GateView)
-            ],
+            gates=view.gates,
             map=material.map,
             claims=material.claims,
             pages=[entry_page(entry, files[entry.id], by_id) for entry in own],

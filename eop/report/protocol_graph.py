@@ -10,6 +10,7 @@ from eop.compile.graph import mermaid
 from eop.compile.layout import layout
 from eop.report.scripts import ASSETS
 from eop.report.templating import environment
+from eop.report.view import GateView
 from eop.report.words import kind, word
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # What is least settled stands for a step that runs in several branches.
 _ORDER = ("warn", "calm", "bad", "good", "")
-_AT_REST = {"completed": "good", "open": "calm", "approved": "good", "skipped": "", "waiting": ""}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def step_marks(view: RunView) -> dict[str, StepMark]:
         for step in turn.steps:
             # A gate has a row for every revision that was asked: the newest one stands.
             counted = by_step.setdefault(step.step, Counter())
-            if not hasattr(step, "branch"):
+            if isinstance(step, GateView):
                 counted.clear()
             counted[step.status] += 1
         found |= {name: _mark(counted, turn.number) for name, counted in by_step.items()}
@@ -69,7 +69,7 @@ def graph_svg(plan: Plan, view: RunView | None = None) -> str:
 
 
 def _mark(counted: Mapping[str, int], iteration: int) -> StepMark:
-    kinds = {_AT_REST.get(status, kind(status)) for status in counted}
+    kinds = {kind(status) for status in counted}
     if sum(counted.values()) == 1:
         said = word(next(iter(counted)))
     else:

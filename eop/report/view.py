@@ -120,14 +120,17 @@ class RunView:
         return "waits" if self.waiting else "running"
 
     @property
+    def gates(self) -> tuple[GateView, ...]:
+        """Every gate of every iteration, in each of its revisions."""
+        steps = (step for iteration in self.iterations for step in iteration.steps)
+        return tuple(step for step in steps if isinstance(step, GateView))
+
+    @property
     def waiting(self) -> tuple[GateView, ...]:
         """Gates that ask a person now."""
         if self.ended:
             return ()
-        steps = (step for iteration in self.iterations for step in iteration.steps)
-        return tuple(
-            step for step in steps if isinstance(step, GateView) and step.status == REQUESTED
-        )
+        return tuple(gate for gate in self.gates if gate.status == REQUESTED)
 
 
 def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
