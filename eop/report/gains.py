@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from eop.report.terminal import MISSING, counted, number
+from eop.report.terminal import MISSING, number, seeds_and_reads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _gain_cell(gain: Gain) -> Text:
     if gain.interval:
         low, high = gain.interval
         text.append(f"\n{number(low, signed=True)}..{number(high, signed=True)}", "dim")
-        text.append(f"\n{counted(seed=len(gain.seeds), read=gain.test_reads)}", "dim")
+        text.append(f"\n{seeds_and_reads(len(gain.seeds), gain.test_reads)}", "dim")
     return text
 
 

@@ -138,10 +138,16 @@ def number(value: object, *, signed: bool = False) -> str:
     return f"{value:+.4f}" if signed else f"{value:.4f}"
 
 
-def counted(**counts: int) -> str:
-    """How many of what, in words; nothing is said of none."""
-    words = [f"{n} {name}{'' if n == 1 else 's'}" for name, n in counts.items() if n]
-    return ", ".join(words)
+def counted(count: int, noun: str) -> str:
+    """So many of something: ``1 seed``, ``2 seeds``; ``entry`` becomes ``entries``."""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
+
+
+def seeds_and_reads(seeds: int, test_reads: int) -> str:
+    """What a number of the canonical test rests on; nothing is said of none."""
+    counts = ((seeds, "seed"), (test_reads, "read"))
+    return ", ".join(counted(count, noun) for count, noun in counts if count)
 
 
 def _entry_cell(title: str, entry: str) -> Text:
@@ -152,7 +158,7 @@ def _test_cell(row: dict[Hashable, Any]) -> Text:
     text = Text(number(row["test_ndcg@10"]))
     if text.plain != MISSING:
         _append_interval(text, row["test_low"], row["test_high"])
-        text.append("\n" + counted(seed=row["seeds"], read=row["test_reads"]), "dim")
+        text.append("\n" + seeds_and_reads(row["seeds"], row["test_reads"]), "dim")
     return text
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eop.report.progress import duration
 from eop.report.spending import SPENT
-from eop.report.terminal import MISSING, number
+from eop.report.terminal import MISSING, counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,12 +46,6 @@ def kind(status: str) -> str:
 def word(name: str) -> str:
     """A name without its underscores."""
     return name.replace("_", " ")
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something: ``1 seed``, ``2 seeds``; ``entry`` becomes ``entries``."""
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else many}"
 
 
 def signed(value: float | None) -> str:
