@@ -266,7 +266,7 @@ def _spans(line: Timeline) -> Iterable[Spec]:
             "status": _word(span.outcome),
             "took": _took(span.start, end),
             "why": span.reason,
-            "step": span.node,
+            "leads_to": f"node-{span.node}",
         }
 
 
@@ -284,7 +284,7 @@ def _waits(line: Timeline) -> Iterable[Spec]:
             "status": gate.status + by,
             "took": _took(gate.start, end),
             "why": gate.reason,
-            "step": gate.gate,
+            "leads_to": f"gate-{gate.gate}",
         }
 
 

@@ -17,9 +17,9 @@ from eop.report.entry_files import EntryFiles
 from eop.report.knowledge_map import knowledge_map
 from eop.report.lineage import open_branches, tree
 from eop.report.plots import Plot, curves_plot, scores_plot, spend_plot, time_plot
+from eop.report.terminal import counted
 from eop.report.timeline import timeline
 from eop.report.view import view
-from eop.report.words import counted
 from eop.runtime.node import Usage
 
 
@@ -46,6 +46,16 @@ def test_the_time_line_has_every_attempt_and_every_wait(tmp_path):
     assert (gate.status, gate.reason) == ("rejected", "look again")
     assert [point.actions for point in line.spent] == [0, 3]
     assert line.last == run.trace.events()[-1].time
+
+
+def test_every_bar_in_time_leads_to_the_row_of_its_step_or_gate(tmp_path):
+    run = Run(tmp_path)
+    run.do("it01_investigate")
+    run.advance()
+    bars = values(time_plot(timeline(run.plan, run.trace.events())))
+    assert [bar["leads_to"] for bar in bars] == ["node-it01_investigate", "gate-it01_confirm"]
+    shown = view(run.plan, run.trace.state())
+    assert bars[1]["leads_to"] == f"gate-{shown.gates[0].key}"
 
 
 def test_the_charts_in_time_say_what_is_still_at_work(tmp_path):

@@ -172,7 +172,7 @@
     const { view } = await vegaEmbed(place, plots[place.dataset.plot], options);
     view.addEventListener("click", (event, item) => {
       const datum = item && item.datum;
-      const id = datum && (datum.entry || (datum.step && `node-${datum.step}`));
+      const id = datum && (datum.entry || datum.leads_to);
       if (id && byId(id)) location.hash = id;
     });
     place.dataset.drawn = "";
