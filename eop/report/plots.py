@@ -17,6 +17,7 @@ import altair as alt
 from eop.leaderboard.standing import BETTER, PROMOTED, REFERENCE, WITHIN_NOISE, WORSE, standing
 from eop.report.curves import read_curve
 from eop.report.progress import duration
+from eop.report.words import word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -194,27 +195,19 @@ def spend_plot(line: Timeline) -> Plot | None:
 
 def _scores(entries: Sequence[Entry]) -> Iterable[Spec]:
     """A point for each row that was measured, those of an iteration side by side."""
-    measured = sorted(
-        (entry for entry in entries if entry.test), key=lambda one: (one.iteration or 0, one.id)
-    )
-    for turn, group in groupby(measured, key=lambda one: one.iteration or 0):
-        rows = list(group)
-        for index, entry in enumerate(rows):
-            yield {
-                "turn": turn,
-                "place": turn + 0.8 * ((index + 0.5) / len(rows) - 0.5),
-                **_score(entry, entry.test),
-            }
+    ordered = sorted(entries, key=lambda one: (one.iteration or 0, one.id))
+    for turn, group in groupby(ordered, key=lambda one: one.iteration or 0):
+        rows = [_score(entry, entry.test) for entry in group if entry.test]
+        for index, row in enumerate(rows):
+            yield {"turn": turn, "place": turn + 0.8 * ((index + 0.5) / len(rows) - 0.5), **row}
 
 
-def _score(entry: Entry, scores: Scores | None) -> Spec:
-    if scores is None:
-        return {}
+def _score(entry: Entry, scores: Scores) -> Spec:
     seeds = [metrics["ndcg@10"] for metrics in scores.seeds.values()] or [scores.mean["ndcg@10"]]
     return {
         "entry": entry.id,
         "title": entry.proposal.title,
-        "standing": _word(standing(entry)),
+        "standing": word(standing(entry)),
         "ndcg": scores.mean["ndcg@10"],
         "low": min(seeds),
         "high": max(seeds),
@@ -245,7 +238,7 @@ def _curve(entry: Entry, files: Mapping[str, EntryFiles]) -> Iterable[Spec]:
         yield {
             "entry": entry.id,
             "title": entry.proposal.title,
-            "standing": _word(standing(entry)),
+            "standing": word(standing(entry)),
             "epoch": epoch,
             "loss": round(fmean(losses[epoch]), 5),
         }
@@ -263,7 +256,7 @@ def _spans(line: Timeline) -> Iterable[Spec]:
             "from": _clock(span.start),
             "end": _ms(end),
             "end_as": known,
-            "status": _word(span.outcome),
+            "status": word(span.outcome),
             "took": _took(span.start, end),
             "why": span.reason,
             "leads_to": f"node-{span.node}",
@@ -307,13 +300,9 @@ def _took(start: str, end: str) -> str:
     return duration((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
 
 
-def _word(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _legend(colours: Mapping[str, str], seen: Iterable[str]) -> Legend:
     """The names that are seen, those with a colour first; a name without one is a bad end."""
-    named = {_word(name): colour for name, colour in colours.items()}
+    named = {word(name): colour for name, colour in colours.items()}
     names = set(seen)
     rest = sorted(names - named.keys())
     return tuple((n, named.get(n, "mark-bad")) for n in [*named, *rest] if n in names)
