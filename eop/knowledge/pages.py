@@ -118,6 +118,12 @@ def parse_note(root: Path, path: str, text: str) -> tuple[Facts | None, str, lis
     return (None if wrong else Facts.from_json(data)), body, wrong
 
 
+def note_body(text: str) -> str:
+    """What a note says below its front matter; all of a text that has none."""
+    found = _FRONT.match(text)
+    return text[found.end() :] if found else text
+
+
 def parse_page(root: Path, path: str, text: str) -> tuple[list[Claim], list[Problem]]:
     """The claims of a page of the wiki, and what is wrong with its blocks."""
     claims, wrong = [], []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from eop.knowledge.pages import note_body
 from eop.leaderboard.standing import standing, stands_on
 from eop.report.curves import picture, read_curve
 from eop.report.patches import read_patch
@@ -92,14 +93,7 @@ def _note(text: str) -> Markup:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.disable(["image", "link", "autolink", "reference"])
     # Its headings stand below those of the page.
-    for token in (tokens := parser.parse(_without_front_matter(text))):
+    for token in (tokens := parser.parse(note_body(text))):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 4)}"
     return Markup(parser.renderer.render(tokens, parser.options, {}))
-
-
-def _without_front_matter(text: str) -> str:
-    if not text.startswith("---\n"):
-        return text
-    _, _, rest = text.removeprefix("---\n").partition("\n---\n")
-    return rest
