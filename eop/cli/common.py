@@ -48,13 +48,18 @@ def overrides(pairs: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
+def started_runs(root: Path) -> list[str]:
+    """Names of the runs that have been started, sorted."""
+    return sorted(path.parent.name for path in (root / "runs").glob("*/plan.json"))
+
+
 def open_project(root: Path, run_name: str | None) -> Project:
     """The project of a run that has been started.
 
     Without a name: the config's run when it exists, else the only run there is. Raises
     ``EopError`` (EOP612) when that leaves none or several.
     """
-    runs = sorted(path.parent.name for path in (root / "runs").glob("*/plan.json"))
+    runs = started_runs(root)
     if run_name is None:
         raw = read_raw(root)
         check_keys(root, raw)

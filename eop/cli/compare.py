@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from eop.cli.common import json_option, print_json
+from eop.cli.common import json_option, print_json, started_runs
 from eop.knowledge.ablation import champion, difference, run_facts, to_json
 from eop.leaderboard import read_entries
 from eop.project.project import Project
@@ -73,7 +73,7 @@ def _spent(root: Path, run: str) -> dict[str, Any] | None:
     A unit is ``None`` where nobody could count any of it; where ``unmetered`` says that attempts
     could not be metered in it, its sum is a lower bound.
     """
-    if not (root / "runs" / run / "plan.json").is_file():
+    if run not in started_runs(root):
         return None
     project = Project.of_run(root, run)
     trace = Trace(project.trace_dir, project.plan)

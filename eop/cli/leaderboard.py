@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.common import json_option, print_json
+from eop.cli.common import json_option, print_json, started_runs
 from eop.leaderboard import read_entries
 from eop.leaderboard.selection import Selection
 from eop.leaderboard.standing import STANDINGS
@@ -59,7 +59,7 @@ def leaderboard(
     entries = read_entries(root)
     known = sorted({entry.run for entry in entries})
     # A run that has begun may have no row yet.
-    if run and run not in known and not (root / "runs" / run / "plan.json").is_file():
+    if run and run not in [*known, *started_runs(root)]:
         raise click.UsageError(f"no run '{run}' (runs with rows: {', '.join(known) or 'none'})")
     if summed:
         found = summaries(selection.of(entries))
