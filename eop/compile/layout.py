@@ -80,11 +80,12 @@ def layout(plan: Plan) -> Layout:
         for index, row in enumerate(rows)
         for place, name in enumerate(row)
     }
-    back = [edge for edge in edges(plan) if edge.kind != NEEDS]
+    all_edges = edges(plan)
+    back = [edge for edge in all_edges if edge.kind != NEEDS]
     # The shortest way back lies innermost, so that few of them cross.
     back.sort(key=lambda edge: (boxes[edge.source].y - boxes[edge.target].y, edge.source))
     right = _MARGIN + inner + 12
-    arrows = [_down(edge, boxes) for edge in _needs(plan)]
+    arrows = [_down(edge, boxes) for edge in _needs(all_edges)]
     for lane, edge in enumerate(back):
         before = sum(other.target == edge.target for other in back[:lane])
         arrows.append(_up(edge, boxes, right + _LANE * lane, before))
@@ -97,12 +98,11 @@ def layout(plan: Plan) -> Layout:
     )
 
 
-def _needs(plan: Plan) -> list[Edge]:
+def _needs(found: list[Edge]) -> list[Edge]:
     """What needs what, without what others imply."""
-    graph = nx.DiGraph((e.source, e.target) for e in edges(plan) if e.kind == NEEDS)
-    graph.add_nodes_from(plan.steps)
-    kept = nx.transitive_reduction(graph).edges
-    return [e for e in edges(plan) if e.kind == NEEDS and (e.source, e.target) in kept]
+    needs = {(edge.source, edge.target): edge for edge in found if edge.kind == NEEDS}
+    kept = nx.transitive_reduction(nx.DiGraph(list(needs))).edges
+    return [edge for ends, edge in needs.items() if ends in kept]
 
 
 def _rows(plan: Plan) -> list[list[str]]:
