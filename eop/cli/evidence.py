@@ -100,8 +100,10 @@ def restore(root: Path, entries: tuple[str, ...]) -> None:
 
     For a clone, after `dvc pull`. Without ENTRY, all rows that have a manifest.
     """
-    known = [entry.id for entry in read_entries(root) if manifest_path(root, entry.id).is_file()]
-    for name in entries or known:
+    names = entries or [
+        entry.id for entry in read_entries(root) if manifest_path(root, entry.id).is_file()
+    ]
+    for name in names:
         brought = restore_objects(root, name, read_manifest(root, name))
         click.echo(f"{name}: {brought} files brought back")
 
