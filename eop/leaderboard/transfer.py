@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eop.core.errors import EopError, ExitCode, Where
-from eop.core.schema import problems
-from eop.core.yaml_files import read_yaml
+from eop.leaderboard.published import read_published
 from eop.leaderboard.standing import standing
 
 if TYPE_CHECKING:
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.leaderboard.entry import Entry
-
-FILE = "config/claims.yaml"
-SCHEMA_FILE = "config/schemas/claims.schema.yaml"
 
 
 @dataclass(frozen=True)
@@ -104,19 +99,11 @@ def _gain(entry: Entry, base: Entry | None, claims: dict[str, Claim]) -> Gain:
 def read_claims(root: Path) -> dict[str, Claim]:
     """The published claims by the beginning of a data set's name; none without the file.
 
-    Raises ``EopError`` (EOP666) when the file breaks its schema.
+    Raises ``EopError`` (EOP666) when the file is no YAML or breaks its schema.
     """
-    path = root / FILE
-    if not path.is_file():
+    data = read_published(root, "claims", "EOP666")
+    if data is None:
         return {}
-    data = read_yaml(path)
-    if found := problems(data, read_yaml(root / SCHEMA_FILE)):
-        raise EopError(
-            "EOP666",
-            "not valid claims:\n  " + "\n  ".join(found),
-            where=Where(FILE),
-            exit_code=ExitCode.CONFIG,
-        )
     return {
         name: Claim(item["base"], item["ndcg@10"], item["words"], data["source"])
         for name, item in data["datasets"].items()

@@ -89,5 +89,8 @@ def test_the_command_prints_missing_as_missing(root: Path) -> None:
 
 def test_broken_claims_are_named(root: Path) -> None:
     (root / "config/claims.yaml").write_text("source: s\ndatasets: {yelp: {base: 0}}\n")
-    with pytest.raises(EopError, match="EOP666"):
+    with pytest.raises(EopError, match=r"EOP666[^$]*datasets.yelp"):
+        read_claims(root)
+    (root / "config/claims.yaml").write_text("source: [s\n")
+    with pytest.raises(EopError, match=r"EOP666[^$]*line 2"):
         read_claims(root)
