@@ -57,6 +57,8 @@ def edited(text: str, blocks: Mapping[str, str]) -> str:
 
     Blocks of claims that are not there come at the end.
     """
+    # A last block without a line break would not be found again, and its claim be lost.
+    text = f"{text.rstrip()}\n"
     left = dict(blocks)
     for name, block in claim_blocks(text):
         if name in blocks:

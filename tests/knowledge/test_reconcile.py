@@ -256,3 +256,13 @@ def test_a_superseded_note_makes_no_claim(root):
     assert [one.id for one in claims] == ["large", "small-again"]
     write_claims(root, claims)
     assert check(root).problems == ()
+
+
+def test_a_page_without_a_last_line_break_is_edited_like_another(root):
+    with open_store(root) as store:
+        claim = store.claims()[-1]
+    target = root / claim.path
+    target.write_text(target.read_text().rstrip())
+    write_claims(root, [replace(claim, says="Now it says this.")])
+    with open_store(root) as store:
+        assert [one.says for one in store.claims(claim.id)] == ["Now it says this."]
