@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from eop.functions.measure import (
 from eop.functions.recommender import CandidateError, Recommender
 from eop.functions.trees import unpack
 from eop.leaderboard import Entry, Scores, entry_folder, read_entry
+from eop.stats import noise_band
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,9 +136,9 @@ def compare(
 
 
 def _noise(scores: Scores, metric: str) -> float:
-    """Half the width of the band that an entry's seeds lie in; 0 for a single seed."""
+    """Half the width of the band that an entry's seeds lie in; 0 when it has no two seeds."""
     values = [seed[metric] for seed in scores.seeds.values()]
-    return 2 * statistics.stdev(values) if len(values) > 1 else 0.0
+    return (noise_band(values).half_width or 0.0) if values else 0.0
 
 
 def _numbers(scores: Scores) -> dict[str, dict[str, float | None]]:
@@ -266,7 +266,7 @@ def _again_rejected(
     entry: Entry,
     recommender: Recommender,
     out: Path,
-    elsewhere: tuple[tuple[str, object, object], ...] = (),
+    elsewhere: tuple[tuple[str, object, object], ...],
 ) -> Verdict:
     """A candidate that preflight rejected is reproduced when the same invariants fail again."""
     experiment = out / "experiment.yaml"

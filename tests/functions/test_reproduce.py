@@ -170,11 +170,11 @@ def test_a_rejection_is_reproduced_when_the_same_invariants_fail(tmp_path: Path)
     made = recommender(tmp_path)
     facts = evidence(preflight={"passed": False, "failed": ["I5"]}, config="bad")
     entry = failed(outcome="rejected_by_preflight", evidence=facts)
-    assert reproduce._again_rejected(entry, made, tmp_path).identical
+    assert reproduce._again_rejected(entry, made, tmp_path, ()).identical
     passes = failed(outcome="rejected_by_preflight", evidence={**facts, "config": "good"})
     with pytest.raises(EopError, match="EOP673"):
-        reproduce._again_rejected(passes, made, tmp_path)
+        reproduce._again_rejected(passes, made, tmp_path, ())
     dies = failed(outcome="rejected_by_preflight", evidence={**facts, "config": "exit9"})
     with pytest.raises(EopError, match="EOP672"):
-        reproduce._again_rejected(dies, made, tmp_path)
+        reproduce._again_rejected(dies, made, tmp_path, ())
     assert experiment(tmp_path).is_file()
