@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json
 from eop.evidence import FileRef
-from eop.leaderboard.standing import NEGATIVE, PROMOTED, standing
+from eop.leaderboard.standing import NEGATIVE, PROMOTED, WITHIN_NOISE, WORSE, standing
 from eop.stats import common_seeds, read_ranks, same_seed_difference
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run_facts(root: Path, run: str, entries: Sequence[Entry]) -> RunFacts:
         entries=len(own),
         candidates=len(candidates),
         promoted=ends.count(PROMOTED),
-        not_better=sum(end in ("worse", "within_noise") for end in ends),
+        not_better=sum(end in (WORSE, WITHIN_NOISE) for end in ends),
         failed=sum(end in NEGATIVE for end in ends),
         repeats=_repeats(root / "runs" / run),
         champion=champion(own).id,

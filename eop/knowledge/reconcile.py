@@ -62,17 +62,21 @@ def reconcile(store: Store, conclusions: Sequence[Mapping[str, Any]]) -> Reconci
     for found in contradictions(store):
         conclusion = given.get(found.id)
         proposed = [Claim.from_json(one) for one in (conclusion or {}).get("claims", ())]
-        why = _why_open(store, found, conclusion, proposed)
-        if why:
-            left.append((found, tuple(why)))
+        reasons = _why_open(store, found, conclusion, proposed)
+        if reasons:
+            left.append((found, tuple(reasons)))
             continue
         settled.append(found)
         old = [claim for side in found.sides for claim in claims_of(store, side)]
         path = old[0].path if old else page_of(proposed[0])
         replaced |= {claim.id: claim for claim in old}
         claims |= {claim.id: replace(claim, path=path) for claim in proposed}
-    still = [one for one in left if not _resolved(one[0], replaced, claims.values())]
-    settled += [one for one, _ in left if _resolved(one, replaced, claims.values())]
+    still = []
+    for found, why in left:
+        if _resolved(found, replaced, claims.values()):
+            settled.append(found)
+        else:
+            still.append((found, why))
     return Reconciled(
         tuple(claims.values()), tuple(replaced.values()), tuple(settled), tuple(still)
     )
