@@ -41,7 +41,11 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     commands = (tmp_path / "reference" / "commands.html").read_text()
     assert "eop gate approve" in re.sub(r"<[^>]+>", "", commands)
     python = (tmp_path / "reference" / "python.html").read_text()
-    assert "eop.runtime.trace.Trace.append" in python
+    source = (ROOT / "docs" / "reference" / "python.md").read_text()
+    named = re.findall(r"^\.\. auto(?:class|function):: (\S+)$", source, re.MULTILINE)
+    expected = {*named, "eop.runtime.trace.Trace.append", "hstu.models.hstu.Hstu.forward"}
+    assert len(expected) > 2
+    assert expected - set(re.findall(r'<dt [^>]*\bid="([^"]+)"', python)) == set()
 
 
 @pytest.fixture
