@@ -48,11 +48,19 @@ def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
     assert done.output.split("\n\n")[1].strip(), "a sentence says what it does"
 
 
-@pytest.mark.parametrize("path", [(), *commands()], ids=" ".join)
+def groups(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from groups(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(groups()), ids=" ".join)
 def test_no_list_of_commands_cuts_a_sentence(path: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, [*path, "--help"], env={"COLUMNS": "80"})
     assert done.exit_code == 0
     listed = done.output.partition("\nCommands:\n")[2]
+    assert listed.strip(), "a group has commands"
     assert "..." not in listed
 
 
