@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from eop.agents.products.program import read_settings
 from eop.agents.products.scripted import SCRIPTED
 from eop.core.errors import EopError
 from eop.core.yaml_files import read_yaml
+from eop.driver.asking import PATIENCE_S, said
 from eop.driver.doctor import Agent, Fault, Machine, Prison, Tool
 from eop.driver.rehearsal import rehearse
 from eop.evidence.dvc import Dvc
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("torch", "snakemake", "dvc")
 _GPU = "import torch as t; print(t.cuda.get_device_name(0) if t.cuda.is_available() else '')"
-_PATIENCE_S = 60
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -98,7 +97,7 @@ def _tools() -> tuple[Tool, ...]:
         except importlib.metadata.PackageNotFoundError:
             version = None
         found.append(Tool(name, version, "make setup"))
-    told = _said(["git", "--version"])
+    told = said(["git", "--version"])
     number = _VERSION.search(told) if told else None
     found.append(Tool("git", number[0] if number else None, "apt-get install git"))
     return tuple(found)
@@ -153,16 +152,16 @@ def _prison(isolation: str) -> Prison:
 
 
 def _gpu() -> str | None:
-    return (_said([sys.executable, "-c", _GPU]) or "").strip() or None
+    return (said([sys.executable, "-c", _GPU]) or "").strip() or None
 
 
 def _git(root: Path, key: str) -> str:
-    return (_said(["git", "-C", str(root), "config", key]) or "").strip()
+    return (said(["git", "-C", str(root), "config", key]) or "").strip()
 
 
 def _remote(root: Path) -> tuple[str | None, Fault | None]:
     try:
-        return Dvc(root, timeout_s=_PATIENCE_S).reached(), None
+        return Dvc(root, timeout_s=PATIENCE_S).reached(), None
     except EopError as error:
         return None, _fault(error)
 
@@ -176,15 +175,3 @@ def _signers(path: Path) -> Fault | None:
     except OSError as error:
         return Fault(f"{path.name} cannot be read: {error.strerror}", f"write {path}")
     return None if named else Fault(f"{path.name} names nobody", f"add a line to {path}")
-
-
-def _said(command: list[str]) -> str | None:
-    """What a program prints; ``None`` when it is not there, fails or does not end."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            errors="replace", timeout=_PATIENCE_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

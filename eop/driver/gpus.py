@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
 import time
 from contextlib import ExitStack, contextmanager
+from itertools import takewhile
 from typing import IO, TYPE_CHECKING
 
 from eop.core.locks import LockHeldError, acquire
+from eop.driver.asking import said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,20 +20,21 @@ if TYPE_CHECKING:
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # A scheduler gives a job its GPUs, and says in the environment that the process is a job's.
 _SCHEDULERS = ("SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")
-_PATIENCE_S = 30
 _POLL_S = 0.5
 
 
 def devices(env: Mapping[str, str]) -> list[str]:
-    """The GPUs that a process with this environment may use, as CUDA names them."""
+    """The GPUs that a process with this environment may use, as CUDA names them.
+
+    What stands behind an empty or a negative one is hidden; -1 hides them all.
+    """
     if VISIBLE in env:
-        return [name for part in env[VISIBLE].split(",") if (name := part.strip())]
+        names = (part.strip() for part in env[VISIBLE].split(","))
+        return list(takewhile(lambda name: name and not name.startswith("-"), names))
     program = shutil.which("nvidia-smi", path=env.get("PATH"))
     if program is None:
         return []
-    query = [program, "--query-gpu=index", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
-    return done.stdout.split() if done.returncode == 0 else []
+    return (said([program, "--query-gpu=index", "--format=csv,noheader"]) or "").split()
 
 
 @contextmanager

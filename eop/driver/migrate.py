@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_json
 from eop.core.locks import LockHeldError, exclusive
+from eop.driver.pinned import another_run
 from eop.driver.start import require_all_events
 from eop.driver.workflow import lock_project
 from eop.project.project import Project
@@ -57,8 +58,7 @@ def _change(begun: Project, plan: Plan, by: str, reason: str) -> None:
             f"run '{begun.run}' cannot go on under the changed protocol:\n  "
             + "\n  ".join(against),
             where=Where(begun.config.protocol),
-            hint=f"restore what has happened already, or start another run: "
-            f"--config run={begun.run}-2",
+            hint=f"restore what has happened already, or {another_run(begun)}",
             exit_code=ExitCode.STATE,
         )
     for kept in (begun.plan, plan):

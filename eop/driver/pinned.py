@@ -30,9 +30,14 @@ def require_pins(project: Project, state: State) -> None:
             "EOP712",
             "the run's own copy is missing, or is not the one that it began with",
             where=Where(project.relative(path)),
-            hint=f"restore the file, or start another run: --config run={project.run}-2",
+            hint=f"restore the file, or {another_run(project)}",
             exit_code=ExitCode.STATE,
         )
+
+
+def another_run(project: Project) -> str:
+    """The way out for whoever will not go on with what the run began with."""
+    return f"start another run: --config run={project.run}-2"
 
 
 def _digest(path: Path) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import dumps, read_json, write_bytes, write_if_changed, write_json
-from eop.driver.pinned import require_pins
+from eop.driver.pinned import another_run, require_pins
 from eop.functions.split import require_data
 from eop.functions.trees import pin_snapshot
 from eop.project.config import OF_MACHINES
@@ -90,7 +90,7 @@ def _must_be_judged_alike(project: Project, state: State, signers: Signers | Non
             f"the allowed signers have changed since run '{project.run}' began",
             where=Where(project.config.signers or "config/config.yaml"),
             hint=f"restore the file from {project.relative(project.run_dir / SIGNERS_COPY)}, or "
-            f"{_another(project)}",
+            f"{another_run(project)}",
             exit_code=ExitCode.STATE,
         )
 
@@ -125,7 +125,7 @@ def _must_be_new(project: Project) -> None:
             "EOP713",
             f"the leaderboard holds entries of an earlier run '{project.run}': {', '.join(used)}",
             where=Where("leaderboard"),
-            hint=_another(project),
+            hint=another_run(project),
             exit_code=ExitCode.STATE,
         )
 
@@ -142,7 +142,7 @@ def _must_know_what_has_left(project: Project, state: State | None) -> None:
                     "EOP714",
                     f"{key} has left, and the trace does not know: events are missing at its end",
                     where=Where(project.relative(project.trace_dir)),
-                    hint=f"restore the trace, or {_another(project)}",
+                    hint=f"restore the trace, or {another_run(project)}",
                     exit_code=ExitCode.STATE,
                 )
 
@@ -155,18 +155,14 @@ def require_all_events(project: Project, read: Callable[[], Sequence[Event]]) ->
             "EOP714",
             f"events are missing at the end of the trace: {lost}",
             where=Where(project.relative(project.trace_dir)),
-            hint=f"restore the trace, or {_another(project)}",
+            hint=f"restore the trace, or {another_run(project)}",
             exit_code=ExitCode.STATE,
         )
 
 
-def _another(project: Project) -> str:
-    return f"start another run: --config run={project.run}-2"
-
-
 def _must_fit(project: Project) -> None:
     begun = project.of_run(project.root, project.run)
-    way_out = _another(project)
+    way_out = another_run(project)
     if begun.plan.digest != project.plan.digest:
         raise EopError(
             "EOP710",

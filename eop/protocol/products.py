@@ -42,3 +42,8 @@ VENDORS: Mapping[str, str] = MappingProxyType(
         "scripted-peer": "scripted-peer",
     }
 )
+
+
+def vendor_of(product: str) -> str:
+    """Who makes a product; one that nobody knows is a vendor of its own."""
+    return VENDORS.get(product, product)

@@ -87,13 +87,12 @@ def _noted(head: str | None, events: Sequence[Event]) -> list[str]:
 def _branches(root: Path, plan: Plan, state: State, events: Sequence[Event]) -> list[str]:
     """Branches that are not those of the list which opened them."""
     committed = {a.sha256: a for node in state.nodes.values() for a in node.artifacts}
-    opens = {phase.branch: phase.fan_out for phase in plan.heads}
     findings = []
     for event in events:
         if event.type != "branches_opened":
             continue
-        fan_out, listed = opens[event.data["item"]], committed[event.data["artifact"]]
-        if fan_out is None or changed(root, listed):
+        fan_out, listed = plan.fan_out(event.data["item"]), committed[event.data["artifact"]]
+        if changed(root, listed):
             continue
         try:
             same = fanout.read_branches(root / listed.path, fan_out) == event.data["branches"]

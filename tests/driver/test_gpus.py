@@ -8,6 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from eop.driver import asking
 from eop.driver.gpus import VISIBLE, devices, held
 
 if TYPE_CHECKING:
@@ -76,5 +77,17 @@ def test_which_there_are(tmp_path: Path) -> None:
     assert devices(path) == ["0", "1"]
     assert devices({**path, VISIBLE: "1"}) == ["1"]
     assert devices({**path, VISIBLE: ""}) == []
+    assert devices({**path, VISIBLE: "-1"}) == []
+    assert devices({**path, VISIBLE: "1, 0,-1,2"}) == ["1", "0"]
     asked.write_text("#!/bin/sh\nexit 9\n")
     assert devices(path) == []
+
+
+def test_a_driver_that_never_answers_has_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PATIENCE_S", 0.2)
+    asked = tmp_path / "nvidia-smi"
+    asked.write_text("#!/bin/sh\nexec sleep 30\n")
+    asked.chmod(0o755)
+    assert devices({"PATH": str(tmp_path)}) == []

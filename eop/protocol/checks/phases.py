@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import did_you_mean
 from eop.protocol.model import OTHER
 from eop.protocol.patterns import PATTERNS, REVIEWED, WORKER, Pattern
-from eop.protocol.products import VENDORS
+from eop.protocol.products import vendor_of
 from eop.protocol.signatures import FUNCTIONS, NETWORK
 from eop.protocol.yaml_nodes import Listing
 from eop.protocol.yaml_nodes import Mapping as YamlMapping
@@ -104,7 +104,7 @@ def _vendors(phase: Placed[Phase], report: Report) -> None:
     value = phase.value
     if value.pattern is None or value.review is None or value.review.vendor != OTHER:
         return
-    vendors = {role: VENDORS.get(product, product) for role, product in value.nodes.items()}
+    vendors = {role: vendor_of(product) for role, product in value.nodes.items()}
     for judge, authors in PATTERNS[value.pattern].apart.items():
         own = [role for role in authors if role in vendors and vendors[role] == vendors.get(judge)]
         if own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.protocol.checks.phases import product_place
-from eop.protocol.products import VENDORS
+from eop.protocol.products import vendor_of
 from eop.protocol.signatures import DIRECTIONS, RANKING
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def check_rankings(draft: Draft, report: Report) -> None:
     """Check every role of a phase that leaves a ranking against those who leave directions."""
     named = {
-        VENDORS.get(product, product): role
+        vendor_of(product): role
         for phase in _leaving(draft, DIRECTIONS)
         for role, product in phase.value.cast
     }
     for phase in _leaving(draft, RANKING):
         for role, product in phase.value.cast:
-            vendor = VENDORS.get(product, product)
+            vendor = vendor_of(product)
             if vendor in named:
                 message = f"'{role}' ranks what '{named[vendor]}' has named, and both are {vendor}"
                 hint = f"give '{role}' a product of another vendor"
