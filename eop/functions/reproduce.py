@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -12,8 +13,9 @@ import yaml
 from eop.agents.jail import choose
 from eop.agents.patch import apply
 from eop.core.errors import EopError, ExitCode, Where
-from eop.core.files import write_json, write_text
+from eop.core.files import write_bytes, write_json, write_text
 from eop.evidence import FileRef, environment_facts
+from eop.functions.history import from_history
 from eop.functions.measure import (
     METRICS,
     Start,
@@ -69,7 +71,8 @@ def reproduce(
     """Make the entry's numbers again below ``out`` and write ``metrics.json``, ``verdict.json``.
 
     ``threads`` is as recorded when ``None``: another number may change the last digits.
-    Inputs are checked against their recorded digests before anything runs (EOP670). Raises
+    A snapshot that is not there is packed anew from git's history, if that holds it. Inputs are
+    checked against their recorded digests before anything runs (EOP670). Raises
     EOP671 when the entry cannot be reproduced at all, EOP674 when ``out`` is not to be replaced.
     """
     root, out = root.resolve(), out.resolve()
@@ -80,6 +83,7 @@ def reproduce(
             f"{entry_id} cannot be reproduced: {entry.not_reproducible}",
             exit_code=ExitCode.DATA,
         )
+    _bring_snapshot(root, entry)
     _check_inputs(root, entry)
     _make_room(root, out)
     used = threads or entry.evidence["environment"]["threads"]
@@ -171,6 +175,15 @@ def _make_room(root: Path, out: Path) -> None:
     (out / _MARK).touch()
 
 
+def _bring_snapshot(root: Path, entry: Entry) -> None:
+    snapshot = entry.evidence["snapshot"]
+    if snapshot is None or (root / snapshot["path"]).exists():
+        return
+    content = from_history(root, snapshot["sha256"])
+    if content is not None:
+        write_bytes(root / snapshot["path"], content)
+
+
 def _check_inputs(root: Path, entry: Entry) -> None:
     evidence = entry.evidence
     refs = [FileRef.from_json(file) for file in evidence["split"]["files"]]
@@ -183,9 +196,15 @@ def _check_inputs(root: Path, entry: Entry) -> None:
         raise EopError(
             "EOP670",
             "the inputs are not those of the entry:\n  " + "\n  ".join(found),
-            hint="bring them with: dvc pull data/splits/*/*.dvc data/snapshots/*.dvc",
+            hint="bring them with: dvc pull data/splits/*/*.dvc data/snapshots/*.dvc; or, without "
+            f"the remote, split the data set again: {_split_again(entry)}",
             exit_code=ExitCode.DATA,
         )
+
+
+def _split_again(entry: Entry) -> str:
+    folder = PurePosixPath(entry.evidence["split"]["files"][0]["path"]).parent
+    return f"hstu data split --source <folder of {folder.name}> --out {folder}"
 
 
 def _changed(path: Path, root: Path, sha256: str) -> list[str]:
