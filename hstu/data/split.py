@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +39,8 @@ SCHEMA = "hstu.split/1"
 MANIFEST = "manifest.json"
 PARTS = ("train", "validation", "test")
 FILES = (*(f"{part}.parquet" for part in PARTS), "items.parquet")
+# Of the same files in the hands of DVC; a clone has these before it has the split.
+_POINTERS = (*(f"{name}.dvc" for name in FILES), ".gitignore")
 
 Target = Literal["validation", "test"]
 
@@ -70,7 +73,8 @@ def write_split(raw: RawData, dataset: str, out: Path, options: SplitOptions) ->
     """Split ``raw`` into the folder ``out`` and return its manifest.
 
     The folder appears whole or not at all. The same data again changes nothing; other data in a
-    folder that holds a split is refused, since results may refer to it.
+    folder that holds a split is refused, since results may refer to it. DVC's pointers to a
+    split's files stay beside them.
     """
     interactions, dropped = _checked(raw, options)
     _refuse_foreign_folder(out)
@@ -89,6 +93,9 @@ def write_split(raw: RawData, dataset: str, out: Path, options: SplitOptions) ->
         manifest = _manifest(folder, dataset, counts)
         write_json(folder / MANIFEST, manifest)
         _refuse_other_split(out, manifest)
+        for pointer in (out / name for name in _POINTERS):
+            if pointer.is_file():
+                shutil.copy2(pointer, folder)
     return manifest
 
 
@@ -172,7 +179,8 @@ def _refuse_foreign_folder(out: Path) -> None:
         return
     if not out.is_dir():
         raise HstuError("the split must be a folder, a file is there", where=str(out))
-    strangers = sorted(path.name for path in out.iterdir() if path.name not in (*FILES, MANIFEST))
+    known = {*FILES, MANIFEST, *_POINTERS}
+    strangers = sorted(path.name for path in out.iterdir() if path.name not in known)
     if strangers:
         raise HstuError(
             f"the folder holds other files: {', '.join(strangers[:5])}",

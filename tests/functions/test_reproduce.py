@@ -166,6 +166,22 @@ def test_lost_and_rotted_inputs_are_refused_before_anything_runs(tmp_path: Path,
         assert (caught.value.code, caught.value.exit_code) == ("EOP670", ExitCode.DATA)
 
 
+def test_a_snapshot_that_is_there_is_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = tmp_path / "data/snapshots/abc.tar"
+    pinned = {"path": "data/snapshots/abc.tar", "sha256": "0" * 64}
+    entry = candidate(evidence={**evidence(), "snapshot": pinned})
+    monkeypatch.setattr(
+        reproduce, "from_history", lambda _, sha256: b"of a commit" if sha256 == "0" * 64 else None
+    )
+    reproduce._bring_snapshot(tmp_path, entry)
+    assert snapshot.read_bytes() == b"of a commit"
+    snapshot.write_bytes(b"rotten")
+    reproduce._bring_snapshot(tmp_path, entry)
+    assert snapshot.read_bytes() == b"rotten", "the check of the inputs is to say so"
+
+
 def test_a_rejection_is_reproduced_when_the_same_invariants_fail(tmp_path: Path) -> None:
     made = recommender(tmp_path)
     facts = evidence(preflight={"passed": False, "failed": ["I5"]}, config="bad")

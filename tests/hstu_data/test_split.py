@@ -147,6 +147,22 @@ def test_what_an_interrupted_writer_left_is_replaced_and_a_stranger_is_not(tmp_p
     assert (out / "notes.txt").read_text() == "mine"
 
 
+def test_in_a_clone_a_split_is_made_again_beside_its_pointers(tmp_path: Path) -> None:
+    out = tmp_path / "split"
+    first = write_split(samples.raw(samples.EVENTS), "x", out, SplitOptions())
+    pointers = {name: f"{name}\n" for name in (*(f"{name}.dvc" for name in FILES), ".gitignore")}
+    for name, text in pointers.items():
+        (out / name).write_text(text)
+    for name in FILES:
+        (out / name).unlink()
+    assert write_split(samples.raw(samples.EVENTS), "x", out, SplitOptions()) == first
+    check_split(out)
+    assert {name: (out / name).read_text() for name in pointers} == pointers
+    (out / "train.parquet.dvc").rename(out / "other.parquet.dvc")
+    with pytest.raises(HstuError, match=r"other files: other\.parquet\.dvc"):
+        write_split(samples.raw(samples.EVENTS), "x", out, SplitOptions())
+
+
 @pytest.mark.parametrize("name", [*FILES])
 def test_a_changed_or_missing_file_is_found(tmp_path: Path, name: str) -> None:
     write_split(samples.raw(samples.EVENTS), "x", tmp_path / "s", SplitOptions())
