@@ -56,6 +56,9 @@ def test_the_picture_has_the_demo_s_arrows() -> None:
         if "-->" in line
     }
     assert drawn == wanted
+    ways_back = {line for line in mermaid(plan).splitlines() if ".->" in line or "==>" in line}
+    assert len(ways_back) == 3
+    assert ways_back <= set(picture.splitlines()), "with how often each may be taken"
 
 
 def test_every_command_that_is_named_exists() -> None:

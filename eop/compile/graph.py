@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NEEDS, REJECTED, BACK, LOOP = "needs", "rejected", "back", "loop"
 # How Mermaid draws a way back; a need is a plain arrow.
-_ARROWS = {REJECTED: "-. no .->", BACK: "-. {label} .->", LOOP: "== {label} ==>"}
+_ARROWS = {REJECTED: "-. {label} .->", BACK: "-. {label} .->", LOOP: "== {label} ==>"}
 # Fills that are read on light and on dark paper, each with ink of its own.
 _FILLS = {"good": "#cfeadb", "bad": "#f6d5d0", "warn": "#fbe6b8", "calm": "#d5e3f6"}
 

@@ -177,7 +177,7 @@ def test_the_graph_of_a_protocol() -> None:
         "confirm --> propose",
         "implement --> train",
         "analyze --> promote",
-        "confirm -. no .-> investigate",
+        "confirm -. no, at most once .-> investigate",
         "evolve == at most 2 iterations ==> propose",
     } <= text
     assert "evolve -. no" not in mermaid(research())
