@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from eop.knowledge.pages import note_body
+from eop.leaderboard.entry import METRICS
 from eop.leaderboard.standing import standing, stands_on
 from eop.report.curves import picture, read_curve
 from eop.report.patches import read_patch
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
     from eop.report.entry_files import EntryFiles
     from eop.report.patches import Patch
 
-_METRICS = (("NDCG@10", "ndcg@10"), ("HR@10", "hr@10"), ("MRR", "mrr"))
-
 
 @dataclass(frozen=True)
 class SeedRow:
-    """Metrics of one target and seed; the first of a target is the mean of its seeds."""
+    """Metrics of one target and seed; the first of a target is the mean of its seeds.
+
+    ``interval`` is that of NDCG@10 over users and seeds, and stands in the first row alone.
+    """
 
     target: str
     seed: str
     values: tuple[float, ...]
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,12 @@ def _seeds(entry: Entry) -> list[SeedRow]:
         if scores is None:
             continue
         tables = {"mean": scores.mean, **scores.seeds} if len(scores.seeds) > 1 else scores.seeds
+        interval = scores.interval
         for seed, metrics in (tables or {"mean": scores.mean}).items():
             name = seed if seed == "mean" else f"seed {seed}"
-            rows.append(SeedRow(target, name, tuple(metrics[key] for _, key in _METRICS)))
+            values = tuple(metrics[key] for key in METRICS)
+            rows.append(SeedRow(target, name, values, interval))
+            interval = None
     return rows
 
 

@@ -117,7 +117,7 @@ class RunView:
             return f"ended: {self.ended}"
         if self.halt:
             return "paused"
-        return "waits" if self.waiting else "running"
+        return "waits for a person" if self.waiting else "running"
 
     @property
     def gates(self) -> tuple[GateView, ...]:

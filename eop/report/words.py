@@ -53,6 +53,11 @@ def signed(value: float | None) -> str:
     return number(value, signed=True)
 
 
+def interval(ends: tuple[float, float] | None) -> str:
+    """The ends of an interval with four decimals, or nothing where none was recorded."""
+    return f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
+
+
 def metric(scores: Scores | None, name: str) -> float | None:
     """The mean over seeds of a metric; ``None`` when it was not measured."""
     return None if scores is None else scores.mean[name]
@@ -95,6 +100,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "word": word,
     "number": number,
     "signed": signed,
+    "interval": interval,
     "metric": metric,
     "counted": counted,
     "count_of": count,

@@ -15,6 +15,7 @@ from eop.evidence.objects import ObjectStore
 from eop.leaderboard import entry_folder
 from eop.report import write_report
 from eop.report.scripts import chart_script, data_block, own_script
+from eop.report.view import RunView
 
 VOID = {"meta", "input"}
 LOADING = {"link", "img", "iframe", "object", "embed", "image", "use", "base"}
@@ -93,6 +94,22 @@ def test_the_page_holds_the_whole_story(found, tmp_path):
     assert page.tags.count("polyline") == 5
     plots = json.loads(page.scripts[0])
     assert plots.keys() == {"scores", "curves", "work", "spend"}
+
+
+def test_a_score_has_its_interval_in_the_table_and_in_its_section(found, tmp_path):
+    text = " ".join(" ".join(Page(write_report(tmp_path, "r1").read_text()).text).split())
+    # In the table, at the head of its section, and beside the mean of its seeds.
+    assert text.count("[0.0850, 0.1050]") == 3
+    (tmp_path / "leaderboard/r1-base/entry.yaml").rename(tmp_path / "away")
+    after = " ".join(Page(write_report(tmp_path, "r1").read_text()).text)
+    assert "[0.0850, 0.1050]" not in after
+
+
+def test_the_head_says_how_the_run_stands_in_the_words_of_eop_status(found, tmp_path, monkeypatch):
+    page = write_report(tmp_path, "r1").read_text()
+    assert '<span class="badge warn">waits for a person</span>' in page
+    monkeypatch.setattr(RunView, "standing", "as said elsewhere")
+    assert ">as said elsewhere</span>" in write_report(tmp_path, "r1").read_text()
 
 
 def test_the_page_needs_nothing_else(found, tmp_path):
