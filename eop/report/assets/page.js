@@ -165,7 +165,7 @@
     }
   }
 
-  // Charts, drawn when they come into view. `ast`: Vega interprets expressions and evaluates none.
+  // Charts: those in view first, the others when the browser has time, so that a print has all. `ast`: Vega interprets expressions and evaluates none.
   const plots = JSON.parse(byId("plots").textContent);
   const draw = async (place) => {
     const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", tooltip: { theme: "page" } };
@@ -179,10 +179,21 @@
   };
   const watcher = new IntersectionObserver((seen) => {
     for (const one of seen) {
-      if (one.isIntersecting) { watcher.unobserve(one.target); draw(one.target); }
+      if (one.isIntersecting) { undrawn.delete(one.target); watcher.unobserve(one.target); draw(one.target); }
     }
   }, { rootMargin: "300px" });
-  all(".plot").forEach((place) => watcher.observe(place));
+  const undrawn = new Set(all(".plot"));
+  undrawn.forEach((place) => watcher.observe(place));
+  const whenIdle = window.requestIdleCallback || ((then) => setTimeout(then, 200));
+  const drawNext = async () => {
+    const [place] = undrawn;
+    if (!place) return;
+    undrawn.delete(place);
+    watcher.unobserve(place);
+    await draw(place);
+    whenIdle(drawNext);
+  };
+  whenIdle(drawNext);
 
   // A page that is served by `eop report --watch` is loaded anew when there is a newer one.
   const version = document.documentElement.dataset.version;
