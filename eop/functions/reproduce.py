@@ -27,10 +27,11 @@ from eop.functions.measure import (
 )
 from eop.functions.recommender import CandidateError, Recommender
 from eop.functions.trees import unpack
-from eop.leaderboard import Entry, Scores, entry_folder, read_entry
-from eop.stats import noise_band
+from eop.leaderboard import Entry, Scores, entry_folder, read_entries, read_entry
+from eop.stats import pooled_half_width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _TIMEOUT_S = 24 * 3600.0
@@ -92,7 +93,8 @@ def reproduce(
     if entry.outcome == "rejected_by_preflight":
         return _again_rejected(entry, recommender, out, elsewhere)
     measured = _measure(root, entry, recommender, out)
-    verdict = compare(entry, measured, elsewhere)
+    rows = [row for row in read_entries(root) if row.run == entry.run]
+    verdict = compare(entry, measured, elsewhere, rows)
     write_json(out / "metrics.json", {name: _numbers(score) for name, score in measured.items()})
     _write_verdict(out, entry, verdict)
     return verdict
@@ -113,24 +115,27 @@ def compare(
     entry: Entry,
     measured: dict[str, Scores],
     elsewhere: tuple[tuple[str, object, object], ...] = (),
+    rows: Sequence[Entry] = (),
 ) -> Verdict:
     """Compare every seed's metrics on both targets with the recorded ones.
 
     Where it was made, a metric may differ by the entry's tolerance. ``elsewhere`` rounding differs
     from the first step on, which comes to another draw of the same training; so there two standard
-    deviations over the entry's own seeds are allowed, where it has several and they are more.
+    deviations over seeds are allowed where they are more: over the entry's own, or pooled over
+    those of its run's ``rows``, whichever are more.
     """
     recorded = {"validation": entry.validation, "test": entry.test}
     apart, differences, widest = [0.0], [], entry.tolerance
     for target, scores in measured.items():
         old = recorded[target]
         assert old is not None, "a completed entry has both targets"
-        for seed, metrics in scores.seeds.items() or {"": scores.mean}.items():
-            for name in METRICS:
+        for name in METRICS:
+            noise = _noise(entry, rows, target, name) if elsewhere else 0.0
+            allowed = max(entry.tolerance, noise)
+            widest = max(widest, allowed)
+            for seed, metrics in scores.seeds.items() or {"": scores.mean}.items():
                 before = old.seeds[seed][name] if seed else old.mean[name]
                 difference = abs(metrics[name] - before)
-                allowed = max(entry.tolerance, _noise(old, name) if elsewhere else 0.0)
-                widest = max(widest, allowed)
                 apart.append(difference)
                 if not difference <= allowed:
                     place = f"{target} {name}" + (f", seed {seed}" if seed else "")
@@ -139,10 +144,18 @@ def compare(
     return Verdict(largest, widest, differences, largest == 0.0, elsewhere)
 
 
-def _noise(scores: Scores, metric: str) -> float:
-    """Half the width of the band that an entry's seeds lie in; 0 when it has no two seeds."""
-    values = [seed[metric] for seed in scores.seeds.values()]
-    return (noise_band(values).half_width or 0.0) if values else 0.0
+def _noise(entry: Entry, rows: Sequence[Entry], target: str, metric: str) -> float:
+    """Two standard deviations over seeds; 0 for what has no seed, and where none is known."""
+    own = _over_seeds(entry, target, metric)
+    if not own:
+        return 0.0
+    run = pooled_half_width([_over_seeds(row, target, metric) for row in rows])
+    return max(pooled_half_width([own]) or 0.0, run or 0.0)
+
+
+def _over_seeds(entry: Entry, target: str, metric: str) -> list[float]:
+    scores: Scores | None = getattr(entry, target)
+    return [seed[metric] for seed in scores.seeds.values()] if scores else []
 
 
 def _numbers(scores: Scores) -> dict[str, dict[str, float | None]]:

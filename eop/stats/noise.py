@@ -76,6 +76,19 @@ def noise_band(metrics: Sequence[float], twins: Sequence[float] = ()) -> NoiseBa
     return NoiseBand(mean, deviation, _HALF_WIDTH * deviation, len(metrics), twin)
 
 
+def pooled_half_width(models: Sequence[Sequence[float]]) -> float | None:
+    """``NoiseBand.half_width`` from several models, each a value for each of its seeds.
+
+    The variances are pooled by their degrees of freedom; ``None`` when no model has two seeds.
+    """
+    several = [values for values in models if len(values) > 1]
+    freedom = sum(len(values) - 1 for values in several)
+    if freedom == 0:
+        return None
+    spread = sum(float(np.var(values, ddof=1)) * (len(values) - 1) for values in several)
+    return _HALF_WIDTH * math.sqrt(spread / freedom)
+
+
 def seed_noise(models: Sequence[Sequence[Ranks]]) -> SeedNoise | None:
     """The noise of seeds from several models' own seeds; ``None`` when none has two.
 

@@ -80,6 +80,24 @@ def test_elsewhere_the_noise_of_its_seeds_is_allowed() -> None:
     assert verdict.told == {"torch": {"recorded": "2.13.0", "now": "2.14.0"}}
 
 
+def test_elsewhere_the_noise_of_its_run_is_allowed_to_a_row_with_one_seed() -> None:
+    first = scores(0.12).seeds["1"]
+    entry = candidate(tolerance=0.0003, validation=Scores.over_seeds({1: first}))
+    moved = {**first, "ndcg@10": first["ndcg@10"] + 0.001}
+    now = {"validation": Scores.over_seeds({1: moved})}
+    run = [entry, candidate(id="base")]
+    assert compare(entry, now, TORCH, run).reproduced
+    assert not compare(entry, now, TORCH, [entry]).reproduced, "no row has two seeds"
+    assert not compare(entry, now, (), run).reproduced, "here the bits should be equal"
+
+
+def test_what_has_no_seed_has_no_noise() -> None:
+    mean = {"ndcg@10": 0.1, "hr@10": 0.2, "mrr": 0.05}
+    entry = candidate(kind="popularity", validation=Scores(mean), test=Scores(mean))
+    now = {"test": Scores({**mean, "mrr": 0.051})}
+    assert not compare(entry, now, TORCH, [candidate(id="base")]).reproduced
+
+
 def test_a_refusal_says_whether_the_machine_could_be_the_reason(tmp_path: Path) -> None:
     for elsewhere, words in (((), "recorded numbers"), (TORCH, "torch was 2.13.0, is 2.14.0")):
         verdict = compare(candidate(), again(mrr=0.9), elsewhere)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eop.core.errors import EopError
-from eop.stats import Ranks, noise_band, paired_difference, seed_noise
+from eop.stats import Ranks, noise_band, paired_difference, pooled_half_width, seed_noise
 from eop.stats.noise import pooled
 
 
@@ -83,3 +83,12 @@ def test_twins_that_come_out_apart_widen_the_band():
     assert (apart.twin, apart.of_difference(2, 2)) == (0.004, 0.004)
     with pytest.raises(EopError):
         noise_band([0.2, 0.2], [float("nan")])
+
+
+def test_the_half_width_of_several_models_is_pooled():
+    one, other = [0.1, 0.2, 0.3], [0.5, 0.5]
+    assert pooled_half_width([one]) == pytest.approx(noise_band(one).half_width)
+    assert pooled_half_width([[9.0]]) is None and pooled_half_width([]) is None, "unknown, not zero"
+    assert pooled_half_width([one, [9.0]]) == pytest.approx(pooled_half_width([one]))
+    # Two of three degrees of freedom have a variance of 0.01.
+    assert pooled_half_width([one, other]) == pytest.approx(2 * (0.02 / 3) ** 0.5)
