@@ -27,7 +27,7 @@ from eop.functions.measure import (
 )
 from eop.functions.recommender import CandidateError, Recommender
 from eop.functions.trees import unpack
-from eop.leaderboard import Entry, Scores, entry_folder, read_entries, read_entry
+from eop.leaderboard import Entry, Scores, entry_folder, metrics_agree, read_entries, read_entry
 from eop.stats import pooled_half_width
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def reproduce(
         )
     _bring_snapshot(root, entry)
     _check_inputs(root, entry)
+    _check_numbers(root, entry)
     _make_room(root, out)
     used = threads or entry.evidence["environment"]["threads"]
     recommender = _recommender(root, entry, out, threads=used, isolation=isolation)
@@ -117,7 +118,7 @@ def compare(
     elsewhere: tuple[tuple[str, object, object], ...] = (),
     rows: Sequence[Entry] = (),
 ) -> Verdict:
-    """Compare every seed's metrics on both targets with the recorded ones.
+    """Compare every seed's metrics, and their means, on both targets with the recorded ones.
 
     Where it was made, a metric may differ by the entry's tolerance. ``elsewhere`` rounding differs
     from the first step on, which comes to another draw of the same training; so there two standard
@@ -133,7 +134,7 @@ def compare(
             noise = _noise(entry, rows, target, name) if elsewhere else 0.0
             allowed = max(entry.tolerance, noise)
             widest = max(widest, allowed)
-            for seed, metrics in scores.seeds.items() or {"": scores.mean}.items():
+            for seed, metrics in {**scores.seeds, "": scores.mean}.items():
                 before = old.seeds[seed][name] if seed else old.mean[name]
                 difference = abs(metrics[name] - before)
                 apart.append(difference)
@@ -218,6 +219,17 @@ def _check_inputs(root: Path, entry: Entry) -> None:
 def _split_again(entry: Entry) -> str:
     folder = PurePosixPath(entry.evidence["split"]["files"][0]["path"]).parent
     return f"hstu data split --source <folder of {folder.name}> --out {folder}"
+
+
+def _check_numbers(root: Path, entry: Entry) -> None:
+    if not metrics_agree(root, entry):
+        folder = entry_folder(root, entry.id).relative_to(root)
+        raise EopError(
+            "EOP670",
+            f"{folder}/metrics.json does not say what {folder}/entry.yaml says",
+            hint=f"one of them has been changed: git log -p {folder}",
+            exit_code=ExitCode.DATA,
+        )
 
 
 def _changed(path: Path, root: Path, sha256: str) -> list[str]:

@@ -5,7 +5,7 @@ their modules.
 """
 
 from eop.leaderboard.entry import Comparison, Cost, Decision, Entry, Proposal, Scores
-from eop.leaderboard.files import entry_folder, read_entries, read_entry, write_entry
+from eop.leaderboard.files import entry_folder, metrics_agree, read_entries, read_entry, write_entry
 from eop.leaderboard.stage import stage_text
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Proposal",
     "Scores",
     "entry_folder",
+    "metrics_agree",
     "read_entries",
     "read_entry",
     "stage_text",

@@ -68,6 +68,11 @@ def read_entries(root: Path) -> list[Entry]:
     return [_read(path, schema) for path in paths]
 
 
+def metrics_agree(root: Path, entry: Entry) -> bool:
+    """Whether ``metrics.json``, which DVC shows and plots, is the one that the entry makes."""
+    return _bytes(entry_folder(root, entry.id) / "metrics.json") == _metrics(entry.to_json())
+
+
 def _appear(folder: Path, content: Mapping[str, bytes]) -> None:
     # A dot folder is no entry; one left by a killed writer is replaced.
     draft = folder.with_name(f".{folder.name}.tmp")
@@ -91,19 +96,21 @@ def _content(root: Path, entry: Entry, files: Mapping[str, bytes]) -> dict[str, 
     if found:
         raise _broken(f"entry {entry.id}", found)
     _check_files(entry, files)
-    metrics = {
-        "schema": "entry-metrics/1",
-        "validation": data["validation"],
-        "test": data["test"],
-    }
     content = {
         **files,
         "entry.yaml": yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100).encode(),
-        "metrics.json": (json.dumps(metrics, indent=2, sort_keys=True) + "\n").encode(),
+        "metrics.json": _metrics(data),
     }
     if entry.reproducible:
         content["dvc.yaml"] = stage_text(entry, content).encode()
     return content
+
+
+def _metrics(data: Mapping[str, Any]) -> bytes:
+    """The numbers of an entry, as its ``metrics.json`` has them."""
+    numbers = {target: data[target] for target in ("validation", "test")}
+    metrics = {"schema": "entry-metrics/1", **numbers}
+    return (json.dumps(metrics, indent=2, sort_keys=True) + "\n").encode()
 
 
 def _check_files(entry: Entry, files: Mapping[str, bytes]) -> None:

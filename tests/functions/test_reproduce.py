@@ -8,14 +8,14 @@ import statistics
 from typing import TYPE_CHECKING
 
 import pytest
-from entry_samples import candidate, evidence, failed, scores
+from entry_samples import FILES, candidate, evidence, failed, project, scores
 from fake_hstu import calls, experiment, recommender
 
 from eop.core.errors import EopError, ExitCode
 from eop.evidence import FileRef, environment_facts
 from eop.functions import reproduce
 from eop.functions.reproduce import compare
-from eop.leaderboard import Scores
+from eop.leaderboard import Scores, write_entry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,23 @@ def test_a_row_without_seeds_is_compared_by_its_mean() -> None:
     entry = candidate(kind="popularity", validation=Scores(mean), test=Scores(mean))
     now = {"validation": Scores(mean), "test": Scores({**mean, "mrr": 0.06})}
     assert compare(entry, now).differences == ["test mrr: recorded 0.050000, now 0.060000"]
+
+
+def test_a_mean_that_its_seeds_do_not_come_to_is_a_difference() -> None:
+    entry = candidate()
+    entry.validation.mean["mrr"] += 0.1
+    [difference] = compare(entry, again()).differences
+    assert difference.startswith("validation mrr: recorded")
+
+
+def test_numbers_that_dvc_shows_and_the_row_does_not_are_refused(tmp_path: Path) -> None:
+    entry = candidate()
+    folder = write_entry(project(tmp_path), entry, FILES)
+    reproduce._check_numbers(tmp_path, entry)
+    shown = folder / "metrics.json"
+    shown.write_text(shown.read_text().replace("0.1", "0.9", 1))
+    with pytest.raises(EopError, match=r"metrics\.json does not say"):
+        reproduce._check_numbers(tmp_path, entry)
 
 
 TORCH = (("torch", "2.13.0", "2.14.0"),)
