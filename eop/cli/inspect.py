@@ -16,6 +16,7 @@ from eop.cli.watch import watch_run
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
 from eop.driver.pinned import changed_pins
+from eop.driver.progress import Observer
 from eop.functions.published import published_problems
 from eop.report import status_json, status_text
 from eop.runtime.trace import Trace
@@ -30,10 +31,11 @@ from eop.runtime.verify import verify as verify_run
 @click.option("--watch", is_flag=True, help="Show it until the run has ended, or Ctrl-C.")
 @click.pass_obj
 def status(root: Path, run_name: str | None, as_json: bool, watch: bool) -> None:
-    """Where a run stands: phases, branches, gates that wait, what is spent.
+    """Where a run stands: what is at work, phases, branches, gates that wait, what is spent.
 
-    --watch shows what is at work, for how long, and its actions so far; without a terminal, it
-    prints a line for each thing that happens.
+    Of a training it shows seed, epoch, loss and about how long it still takes, of an agent its
+    role, what it has spent and what it did last. --watch shows it as it goes; without a terminal,
+    it prints a line for each thing that happens.
     """
     project = open_project(root, run_name)
     if watch and as_json:
@@ -41,11 +43,11 @@ def status(root: Path, run_name: str | None, as_json: bool, watch: bool) -> None
     if watch:
         watch_run(project)
         return
-    position = position_of(project)
+    position, seen = position_of(project), Observer(project).look()
     if as_json:
-        print_json(status_json(project, position))
+        print_json(status_json(project, position, seen))
     else:
-        click.echo(status_text(project, position), nl=False)
+        click.echo(status_text(project, position, seen), nl=False)
 
 
 def _digits(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eop.cli.common import config_option, json_option, overrides, print_json
+from eop.cli.watch import News
 from eop.core.errors import ExitCode
 from eop.driver.create import create
 from eop.driver.demo import play
@@ -18,7 +19,7 @@ from eop.driver.loop import run_until_still
 from eop.functions.lineage import base_id
 from eop.functions.reproduce import reproduce as reproduce_entry
 from eop.knowledge.store import open_store
-from eop.report import Follower, leaderboard_text
+from eop.report import leaderboard_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,11 +97,11 @@ def run(root: Path, cores: int, pairs: tuple[str, ...], snakemake_options: tuple
 
 
 def _follow(project: Project) -> Callable[[], None]:
-    """Between Snakemake's lines, and where it writes: a line for each thing that happens."""
-    follower = Follower(project.trace_dir, project.plan)
+    """Between Snakemake's lines, and where it writes: what happens, and what is at work."""
+    news = News(project)
 
     def tick() -> None:
-        for line in follower.news():
+        for line in news.lines():
             click.echo(f"eop  {line}", err=True)
 
     return tick

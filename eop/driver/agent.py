@@ -18,11 +18,8 @@ from eop.functions.candidate import check_tree
 from eop.functions.lineage import start
 from eop.functions.trees import candidate_tree, snapshot_tree
 from eop.patterns import Task, run
-from eop.patterns.progress import spent_so_far
 from eop.project.prices import read_prices
 from eop.protocol.prompts import prompts_of
-from eop.runtime.node import Instance
-from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from eop.agents.jail import Jail
     from eop.functions.context import Context
     from eop.project.project import Project
-    from eop.runtime.node import NodeResult, Usage
+    from eop.runtime.node import NodeResult
 
 
 def run_agents(context: Context) -> NodeResult:
@@ -143,15 +140,3 @@ def _schemas(folder: Path) -> dict[str, dict[str, Any]]:
         path.name.removesuffix(suffix): read_yaml(path)
         for path in sorted(folder.glob(f"*{suffix}"))
     }
-
-
-def costs_so_far(project: Project) -> dict[str, Usage]:
-    """What each open agent node has cost, as far as streams and ledgers show it, by key."""
-    ready = products(project)
-    seen: dict[str, Usage] = {}
-    for key in Trace(project.trace_dir, project.plan).state().active:
-        at = Instance.parse(key)
-        usage = spent_so_far(project.run_dir / at.directory / "work", ready)
-        if usage is not None:
-            seen[key] = usage
-    return seen

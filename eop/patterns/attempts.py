@@ -16,9 +16,11 @@ from eop.core.files import read_json, write_json
 from eop.runtime.node import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from eop.agents.contract import Product
+    from eop.agents.events import Event
 
 _COMMITTED, _ATTEMPT, _RESULT = "committed.json", "attempt.json", "result.json"
 
@@ -53,13 +55,28 @@ def begin(directory: Path, identity: str, product: str) -> None:
 
 def product_of(folder: Path) -> str | None:
     """The product at work below a node's folder; ``None`` before its first attempt."""
-    marks = sorted(folder.glob(f"a*/{_ATTEMPT}"))
-    return str(read_json(marks[0])["product"]) if marks else None
+    found = directories(folder)
+    return str(read_json(found[0] / _ATTEMPT)["product"]) if found else None
+
+
+def directories(folder: Path) -> list[Path]:
+    """The attempts' folders below a node's, in order; those without a mark had not begun."""
+    return [path.parent for path in sorted(folder.glob(f"a*/{_ATTEMPT}"))]
+
+
+def began_at(directory: Path) -> float:
+    """When an attempt began, in seconds since the epoch, by the clock of its file system."""
+    return (directory / _ATTEMPT).stat().st_mtime
+
+
+def is_judged(directory: Path) -> bool:
+    """Whether an attempt has ended and was judged."""
+    return (directory / _RESULT).is_file()
 
 
 def earlier(folder: Path, product: Product) -> list[Attempt]:
-    """The attempts below a node's folder, in order; those without a mark had not begun."""
-    return [load(path.parent, product) for path in sorted(folder.glob(f"a*/{_ATTEMPT}"))]
+    """The attempts below a node's folder, in order."""
+    return [load(path, product) for path in directories(folder)]
 
 
 def next_directory(folder: Path) -> Path:
@@ -71,8 +88,8 @@ def next_directory(folder: Path) -> Path:
 def load(directory: Path, product: Product) -> Attempt:
     """An attempt from its record; one that was cut short is charged for what its stream shows."""
     identity = read_json(directory / _ATTEMPT)["identity"]
-    if not (directory / _RESULT).is_file():
-        return Attempt(directory, identity, _spent_so_far(directory, product))
+    if not is_judged(directory):
+        return Attempt(directory, identity, spent_so_far(directory, told(directory, product)))
     result = read_json(directory / _RESULT)
     return Attempt(
         directory,
@@ -152,8 +169,15 @@ def committed(folder: Path, identity: str) -> Committed | None:
     return Committed(record["tree"], outputs, Usage(**record["usage"]), record["facts"])
 
 
-def _spent_so_far(directory: Path, product: Product) -> Usage:
-    """What a cut-short attempt is seen to have spent, by its gateway's ledger or by its stream.
+def told(directory: Path, product: Product) -> list[Event]:
+    """What an attempt that is at work, or was cut short, has told of itself; it may be nothing."""
+    if not (directory / "stdout").is_file():
+        return []
+    return product.parse(Workspace(directory).recording(product.sessions))
+
+
+def spent_so_far(directory: Path, seen: Sequence[Event]) -> Usage:
+    """What such an attempt has spent, by its gateway's ledger or by what it has ``told``.
 
     Of a stream it is a lower bound, none for a silent one.
 
@@ -161,12 +185,9 @@ def _spent_so_far(directory: Path, product: Product) -> Usage:
     that died. Here an unknown amount would use up the phase and leave nothing to resume with.
     """
     stdout = directory / "stdout"
-    if not stdout.is_file():
-        return _charged(directory, Usage(tokens=0, micro_usd=0))
-    began = (directory / _ATTEMPT).stat().st_mtime
-    wall_s = max(0.0, stdout.stat().st_mtime - began)
-    recording = Workspace(directory).recording(product.sessions)
-    seen = product.parse(recording)
+    wall_s = 0.0
+    if stdout.is_file():
+        wall_s = max(0.0, stdout.stat().st_mtime - began_at(directory))
     reported, actions = events.usage(seen), events.counters(seen).actions
     usage = Usage(actions or 0, wall_s, reported.tokens or 0, reported.micro_usd or 0)
     return _charged(directory, usage)

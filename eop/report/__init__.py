@@ -1,5 +1,6 @@
 """Reports: status, leaderboard table and HTML page, all from one view of the run."""
 
+from eop.report.doing import Beat
 from eop.report.progress import Follower
 from eop.report.render import (
     gains_text,
@@ -12,10 +13,12 @@ from eop.report.render import (
     status_json,
     status_text,
     summary_text,
+    working_nodes,
     write_report,
 )
 
 __all__ = [
+    "Beat",
     "Follower",
     "gains_text",
     "graph_text",
@@ -27,5 +30,6 @@ __all__ = [
     "status_json",
     "status_text",
     "summary_text",
+    "working_nodes",
     "write_report",
 ]

@@ -26,6 +26,7 @@ class Follower:
     def __init__(self, trace_dir: Path, plan: Plan) -> None:
         self._trace = Trace(trace_dir, plan)
         self._seen = 0
+        self._at_work = False
         self.news()
 
     def news(self) -> list[str]:
@@ -36,8 +37,15 @@ class Follower:
             # It is to be read elsewhere, with all that there is to say about it.
             return []
         new, self._seen = events[self._seen :], len(events)
-        lines = [line(event) for event in new]
-        return [*lines, self._spend()] if lines else []
+        if not new:
+            return []
+        self._at_work = bool(self._trace.state().active)
+        return [*(line(event) for event in new), self._spend()]
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a node was at work when there were last any news."""
+        return self._at_work
 
     def _spend(self) -> str:
         state, budget = self._trace.state(), self._trace.plan.budget

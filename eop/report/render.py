@@ -13,10 +13,11 @@ from eop.core.files import write_text
 from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
+from eop.report.doing import doing_json
 from eop.report.gains import print_gains
-from eop.report.live import print_live
+from eop.report.live import print_live, print_status
 from eop.report.summary import print_summaries
-from eop.report.terminal import WIDE, print_leaderboard, print_status
+from eop.report.terminal import WIDE, print_leaderboard
 from eop.report.view import at_work, view
 from eop.runtime.trace import Trace
 
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from eop.functions.training_progress import TrainingProgress
     from eop.leaderboard.selection import Selection
     from eop.leaderboard.summary import Summary
     from eop.leaderboard.transfer import Claim, Gain
+    from eop.patterns.progress import PhaseProgress
     from eop.protocol.model import Plan
-    from eop.report.view import RunView
+    from eop.report.view import AtWork, RunView
     from eop.runtime.advance import Position
-    from eop.runtime.node import Usage
+
+    Progress = Mapping[str, PhaseProgress | TrainingProgress]
 
 
 def leaderboard_json(root: Path, selection: Selection | None = None) -> dict[str, Any]:
@@ -64,30 +68,38 @@ def summary_text(found: Sequence[Summary]) -> str:
     return _text(lambda console: print_summaries(console, found))
 
 
-def status_json(project: Project, position: Position) -> dict[str, Any]:
-    """``{schema, ...}``: the run's view as data, and the gates that wait for a person."""
-    shown = _view(project)
+def status_json(project: Project, position: Position, seen: Progress) -> dict[str, Any]:
+    """``{schema, ...}``: the run's view as data, what is at work, the gates that wait.
+
+    ``seen`` has what nodes at work do, by key.
+    """
+    shown, working = _view(project), working_nodes(project, seen)
     return {
         "schema": "status/1",
         **asdict(shown),
+        "at_work": [doing_json(node) for node in working],
         "waiting": [asdict(gate) for gate in shown.waiting],
         "problems": _problems(position),
     }
 
 
-def status_text(project: Project, position: Position) -> str:
+def status_text(project: Project, position: Position, seen: Progress) -> str:
     """Where a run stands, for people; each command that opens a gate has a line of its own."""
-    shown = _view(project)
+    shown, working = _view(project), working_nodes(project, seen)
     problems = _problems(position)
-    return _text(lambda console: print_status(console, shown, problems))
+    return _text(lambda console: print_status(console, shown, working, problems))
 
 
-def live_text(project: Project, seen: Mapping[str, Usage]) -> str:
-    """The run as it is watched; ``seen`` has the cost so far of nodes at work, by key."""
-    trace = Trace(project.trace_dir, project.plan)
-    shown = _view(project)
-    working = at_work(project.plan, trace.state(), trace.events(), seen)
+def live_text(project: Project, seen: Progress) -> str:
+    """The run as it is watched; ``seen`` has what nodes at work do, by key."""
+    shown, working = _view(project), working_nodes(project, seen)
     return _text(lambda console: print_live(console, shown, working))
+
+
+def working_nodes(project: Project, seen: Progress) -> tuple[AtWork, ...]:
+    """The nodes at work, with what is ``seen`` of them."""
+    trace = Trace(project.trace_dir, project.plan)
+    return at_work(project.plan, trace.state(), trace.events(), seen)
 
 
 def write_report(root: Path, run: str) -> Path:
@@ -128,8 +140,8 @@ def _problems(position: Position) -> list[str]:
 def _text(show: Callable[[Console], None]) -> str:
     # The console that is printed to decides on colour, not the one that makes the text.
     is_terminal = Console().is_terminal
-    width = shutil.get_terminal_size((80 if is_terminal else WIDE, 24)).columns
-    console = Console(file=StringIO(), width=width, force_terminal=is_terminal)
+    width, height = shutil.get_terminal_size((80 if is_terminal else WIDE, 24))
+    console = Console(file=StringIO(), width=width, height=height, force_terminal=is_terminal)
     with console.capture() as capture:
         show(console)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -13,7 +13,7 @@ from rich.text import Text
 from eop.leaderboard.standing import PROMOTED, REFERENCE, WORSE
 from eop.report.progress import duration
 from eop.report.spending import SPENT
-from eop.report.view import GateView, NodeView
+from eop.report.view import OPEN, REQUESTED, WAITING, GateView, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
 
     from eop.leaderboard.anchors import Anchor
     from eop.report.spending import Spend
-    from eop.report.view import IterationView, RunView
+    from eop.report.view import IterationView
 
 MISSING = "\N{EN DASH}"
 
 _STYLES = {
     "completed": "green",
     "approved": "green",
-    "open": "cyan",
-    "requested": "bold yellow",
-    "waiting": "dim",
+    OPEN: "cyan",
+    REQUESTED: "bold yellow",
+    WAITING: "dim",
     "skipped": "dim",
     "cut_off": "dim",
 }
-
+# Where the word of the trace does not say it to somebody who has not read of the trace.
+_SAID = {OPEN: "at work", REQUESTED: "asks you", WAITING: "to come"}
 
 _STANDING = {PROMOTED: "bold green", WORSE: "red"}
 _METRICS = {"NDCG@10": "test_ndcg@10", "HR@10": "test_hr@10", "valid.": "validation_ndcg@10"}
@@ -151,7 +152,7 @@ def seeds_and_reads(seeds: int, test_reads: int) -> str:
 
 
 def _entry_cell(title: str, entry: str) -> Text:
-    return Text.assemble(_line(title, 60), "\n", (entry, "dim"))
+    return Text.assemble(one_line(title, 60), "\n", (entry, "dim"))
 
 
 def _test_cell(row: dict[Hashable, Any]) -> Text:
@@ -180,34 +181,6 @@ def _outcome_cell(outcome: str, standing: str) -> Text:
     return text
 
 
-def print_status(console: Console, view: RunView, problems: Sequence[str] = ()) -> None:
-    """Print where a run stands: phases and gates per iteration, budget, and what it waits for.
-
-    ``problems`` are sentinels that decide nothing, one line each.
-    """
-    print_heading(console, view)
-    for iteration in view.iterations:
-        console.print(steps_table(iteration))
-    for spend in view.spend:
-        console.print(Text(spend_text(spend)))
-    for gate in view.waiting:
-        print_gate(console, gate)
-    for problem in problems:
-        console.print(Text(f"  note {problem}", "yellow"), soft_wrap=True)
-
-
-def print_heading(console: Console, view: RunView) -> None:
-    """Print which run it is, how it stands, and who has halted it."""
-    console.print(
-        Text.assemble(
-            (view.run, "bold"),
-            f"  {view.protocol}, {view.events} events, {view.standing.replace('_', ' ')}",
-        )
-    )
-    if view.halt:
-        console.print(Text(view.halt, "bold yellow"), soft_wrap=True)
-
-
 def steps_table(iteration: IterationView) -> Table:
     """An iteration's phases and gates, one row each, with the newest outcome."""
     table = Table(
@@ -234,30 +207,34 @@ def steps_table(iteration: IterationView) -> Table:
         table.add_row(
             name,
             branch,
-            Text(status.replace("_", " "), _style(status)),
+            Text(_SAID.get(status, status.replace("_", " ")), _style(status)),
             time,
-            Text(_line(note, 200)),
+            Text(one_line(note, 200)),
         )
     return table
 
 
 def _time(node: NodeView) -> str:
-    return MISSING if node.wall_s is None else duration(node.wall_s)
+    """How long it took; nothing is missing of what has not ended."""
+    if node.wall_s is None:
+        return "" if node.status in (OPEN, WAITING) else MISSING
+    return duration(node.wall_s)
 
 
 def spend_text(spend: Spend) -> str:
     """A unit of the run's budget in a line."""
+    name = "time at work" if spend.unit == "wall_s" else SPENT[spend.unit]
+    unmetered = (
+        f"; {counted(spend.unknown, 'attempt')} could not be metered" if spend.unknown else ""
+    )
     if spend.spent is None:
-        return f"{SPENT[spend.unit]}: unknown, {spend.unknown} attempt(s) could not be metered"
-    shown = duration if spend.unit == "wall_s" else "{:.10g}".format
-    name = "work" if spend.unit == "wall_s" else SPENT[spend.unit]
-    text = f"{name}: {shown(spend.spent)} spent"
-    if spend.reserved:
-        text += f", {shown(spend.reserved)} reserved"
-    text += f", of {shown(spend.limit)}" if spend.limit is not None else ", no limit"
-    if spend.unknown:
-        text += f"; at least: {spend.unknown} attempt(s) could not be metered"
-    return text
+        return f"{name}: unknown{unmetered}"
+    shown = duration if spend.unit == "wall_s" else "{:,.10g}".format
+    least = "at least " if spend.unknown else ""
+    limit = f" of {shown(spend.limit)}" if spend.limit is not None else ""
+    reserved = f", {shown(spend.reserved)} reserved" if spend.reserved else ""
+    end = ", no limit" if spend.limit is None else ""
+    return f"{name}: {least}{shown(spend.spent)}{limit} spent{reserved}{end}{unmetered}"
 
 
 def print_gate(console: Console, gate: GateView) -> None:
@@ -275,7 +252,7 @@ def _style(status: str) -> str:
     return _STYLES.get(status, "red")
 
 
-def _line(text: str, limit: int) -> str:
+def one_line(text: str, limit: int) -> str:
     """Text of others on one line of printable characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eop.patterns.progress import PhaseProgress
 from eop.protocol.model import Gate
 from eop.report.spending import spending
 from eop.runtime.answers import commands
@@ -15,6 +16,8 @@ from eop.runtime.node import Instance, Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from eop.functions.training_progress import TrainingProgress
+    from eop.patterns.progress import AgentProgress
     from eop.protocol.model import Phase, Plan
     from eop.report.spending import Spend
     from eop.runtime.events import Event
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 WAITING = "waiting"
 REQUESTED = "requested"
+OPEN = "open"
+AT_WORK = "at work"
+MAY_GO_ON = "may go on"
 
 
 @dataclass(frozen=True)
@@ -45,16 +51,19 @@ class NodeView:
 
 @dataclass(frozen=True)
 class AtWork:
-    """A node that is open. ``spent`` is what is seen of its cost so far, ``None`` without a sign.
+    """A node that is open, since the recorded time ``since``.
 
     ``reserved`` are the actions set aside for it, ``None`` for a function, which calls no agent.
+    ``agents`` and ``training`` are what its files show, ``spent`` what its agents have cost so far.
     """
 
     key: str
     attempt: int
     since: str
-    spent: Usage | None
     reserved: int | None
+    spent: Usage | None = None
+    agents: tuple[AgentProgress, ...] = ()
+    training: TrainingProgress | None = None
 
 
 @dataclass(frozen=True)
@@ -112,12 +121,18 @@ class RunView:
 
     @property
     def standing(self) -> str:
-        """In a word or two: how it ended, or that it is paused, waits for a person or runs."""
+        """In a word or two: how it ended, that it is paused, waits, is at work, or may go on."""
         if self.ended:
-            return f"ended: {self.ended}"
+            return f"ended: {self.ended.replace('_', ' ')}"
         if self.halt:
             return "paused"
-        return "waits for a person" if self.waiting else "running"
+        if self.waiting:
+            return "waits for a person"
+        return AT_WORK if self._at_work else MAY_GO_ON
+
+    @property
+    def _at_work(self) -> bool:
+        return any(step.status == OPEN for turn in self.iterations for step in turn.steps)
 
     @property
     def gates(self) -> tuple[GateView, ...]:
@@ -158,22 +173,28 @@ def view(plan: Plan, state: State, events: Sequence[Event] = ()) -> RunView:
 
 
 def at_work(
-    plan: Plan, state: State, events: Sequence[Event], seen: Mapping[str, Usage]
+    plan: Plan,
+    state: State,
+    events: Sequence[Event],
+    seen: Mapping[str, PhaseProgress | TrainingProgress],
 ) -> tuple[AtWork, ...]:
-    """The open nodes; ``seen`` has the cost so far of those that show any, by key."""
+    """The open nodes; ``seen`` has what those do, by key, that show anything."""
     since = {e.data["node"]: e.time for e in events if e.type == "node_entered"}
-    return tuple(
-        AtWork(
-            key=key,
-            attempt=state.nodes[key].attempt,
-            since=since[key],
-            spent=seen.get(key),
-            reserved=None
-            if plan.phase(Instance.parse(key).step).function
-            else state.nodes[key].reserve.actions,
-        )
-        for key in state.active
-    )
+    return tuple(_at_work(plan, state, key, since[key], seen.get(key)) for key in state.active)
+
+
+def _at_work(
+    plan: Plan,
+    state: State,
+    key: str,
+    since: str,
+    seen: PhaseProgress | TrainingProgress | None,
+) -> AtWork:
+    node, function = state.nodes[key], plan.phase(Instance.parse(key).step).function
+    known = AtWork(key, node.attempt, since, None if function else node.reserve.actions)
+    if isinstance(seen, PhaseProgress):
+        return replace(known, spent=seen.spent, agents=seen.agents)
+    return replace(known, training=seen)
 
 
 def _iteration(

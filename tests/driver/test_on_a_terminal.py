@@ -86,9 +86,9 @@ def lines(text: str) -> list[str]:
 
 def test_the_picture_fits_is_drawn_again_and_gives_the_terminal_back(root: Path) -> None:
     terminal = Terminal(root, "status", "--watch")
-    text = terminal.read(until="none seen yet", times=3)
+    text = terminal.read(until="no action seen yet", times=3)
     shown = [" ".join(line.split()) for line in lines(text)]
-    assert "agent actions: 0 spent, 10 reserved, of 40" in shown
+    assert "agent actions: 0 of 40 spent, 10 reserved" in shown
     assert max(map(len, lines(text.replace("\r", "\n")))) <= COLUMNS
     assert "\x1b[1A\x1b[2K" in text, "it is drawn in its place"
     frame = text.split("at work")[1]

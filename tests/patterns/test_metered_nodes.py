@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from metered_agent import LEAKY, PROGRAM, Metered, metered
 from model_api import Answer, messages_stream, upstream, wait_until
 
-from eop.patterns.progress import spent_so_far
+from eop.patterns.progress import Reader
 from eop.protocol.model import Budget
 from eop.runtime.node import Outcome
 
@@ -68,7 +68,7 @@ def test_a_killed_runtime_is_charged_by_the_ledger_that_it_left(tmp_path: Path) 
     with upstream(WHOLE, Answer(frames=WHOLE.frames[:2], hang_s=120)) as api:
         killed(tmp_path, api, PROGRAM, calls=2)
         product = Metered(PROGRAM, url=api.url)
-        spent = spent_so_far(tmp_path / "node/work", {"scripted": product})
+        spent = Reader().phase(tmp_path / "node/work", {"scripted": product}).spent
         assert spent is not None
         assert spent.tokens is not None
         held = spent.tokens - 120 - 50

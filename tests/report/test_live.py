@@ -11,6 +11,7 @@ from research_run import Run
 from rich.console import Console
 
 from eop.core.canonical import canonical_json
+from eop.patterns.progress import PhaseProgress
 from eop.report import Follower
 from eop.report.live import print_live
 from eop.report.progress import duration, line
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def shown(run: Run, seen: dict[str, Usage], after_s: float) -> str:
+def shown(run: Run, seen: dict[str, PhaseProgress], after_s: float) -> str:
     state, events = run.trace.state(), run.trace.events()
     console = Console(file=StringIO(), width=80)
     now = datetime.fromisoformat(events[-1].time) + timedelta(seconds=after_s)
@@ -39,21 +40,21 @@ def test_what_is_at_work_stands_at_the_top_with_time_and_actions(tmp_path: Path)
     run.do("it01_p01_implement")
     run.enter("it01_p02_implement")
     run.enter("it01_p01_train")
-    spent = Usage(7, tokens=12_345, micro_usd=123_456)
+    spent = PhaseProgress(Usage(7, tokens=12_345, micro_usd=123_456), ())
     text = shown(run, {"it01_p02_implement": spent}, 200)
     lines = text.splitlines()
     assert lines[0].startswith("r1")
     rows = [" ".join(row.split()) for row in lines]
-    cost = "7 so far, 20 reserved; 12,345 tokens; 0.13 USD"
+    cost = "7 actions so far, 20 reserved; 12,345 tokens; 0.13 USD"
     assert cost in " ".join(" ".join(rows).split())
-    free = shown(run, {"it01_p02_implement": Usage(7)}, 200).splitlines()
+    free = shown(run, {"it01_p02_implement": PhaseProgress(Usage(7), ())}, 200).splitlines()
     told = [" ".join(row.split()) for row in free]
-    assert "it01_p02_implement 1 3 m 20 s 7 so far, 20 reserved" in told
-    assert "it01_p01_train 1 3 m 20 s" in rows
+    assert "it01_p02_implement 3 m 20 s 7 actions so far, 20 reserved" in told
+    assert "it01_p01_train 3 m 20 s" in rows
     assert max(map(len, lines)) <= 80
-    assert rows.index("it01_p01_train 1 3 m 20 s") < rows.index("Iteration 1")
+    assert rows.index("it01_p01_train 3 m 20 s") < rows.index("Iteration 1")
     unseen = shown(run, {}, -5)
-    assert "0.0 s  none seen yet, 20 reserved" in unseen, "a clock that is behind"
+    assert "0 s  no action seen yet, 20 reserved" in unseen, "a clock that is behind"
 
 
 def test_a_halted_run_says_who_halted_it(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_published_numbers_stand_under_the_rows_of_their_data_set(found, tmp_pat
 def test_hostile_titles_do_not_style_the_terminal(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "220")
     found = reported(tmp_path, HOSTILE + "\x1b[31mred")
-    text = leaderboard_text(tmp_path) + status_text(found, position(found))
+    text = leaderboard_text(tmp_path) + status_text(found, position(found), {})
     assert "\x1b" not in text
     assert "[bold]" in text
 
@@ -85,7 +85,7 @@ def test_json_has_null_for_what_is_missing(found, tmp_path):
     assert row["test_ndcg@10"] is None
     assert row["actions"] is None
     assert row["promoted"] is False
-    status = status_json(found, position(found))
+    status = status_json(found, position(found), {})
     json.dumps(status, allow_nan=False)
     assert [gate["key"] for gate in status["waiting"]] == ["it01_evolve_r2"]
     assert status["ended"] is None
@@ -93,21 +93,21 @@ def test_json_has_null_for_what_is_missing(found, tmp_path):
 
 def test_status_shows_steps_branches_spend_and_the_exact_command(found, tmp_path, narrow):
     here = position(found)
-    text = status_text(found, here)
+    text = status_text(found, here, {})
     lines = text.splitlines()
     steps = {tuple(line.split()[:3]) for line in lines}
     assert ("train", "p01", "completed") in steps
     assert ("implement", "p02", "failed") in steps
     assert ("gate", "confirm", "rejected") in steps
     assert ("gate", "confirm", "approved") in steps
-    assert ("gate", "evolve", "requested") in steps
+    assert ("gate", "evolve", "asks") in steps
     assert any("agent actions:" in line and "of 500" in line for line in lines)
     gate = here.waiting[0]
     touch = f"touch {gate.approve.relative_to(tmp_path)}"
     assert any(line.endswith(touch) for line in lines), "whole, on one line"
     assert all(len(line) <= 80 for line in lines if "gates/" not in line)
     gate.approve.touch()
-    after = status_text(found, position(found))
+    after = status_text(found, position(found), {})
     assert "Waiting for you" not in after
     assert "Iteration 2" in after
 
@@ -116,6 +116,6 @@ def test_a_sentinel_that_decides_nothing_is_shown(found, tmp_path, narrow):
     gate = position(found).waiting[0]
     stray = gate.approve.with_name(gate.approve.name.replace(gate.digest, "0" * 16))
     stray.touch()
-    text = status_text(found, position(found))
+    text = status_text(found, position(found), {})
     assert "Waiting for you: evolve" in text
     assert f"{stray.name}: decides nothing" in text
