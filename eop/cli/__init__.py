@@ -22,6 +22,7 @@ from eop.cli.inspect import status, verify
 from eop.cli.knowledge import knowledge
 from eop.cli.leaderboard import leaderboard
 from eop.cli.migrate import migrate
+from eop.cli.plot import plot
 from eop.cli.protocol import check, compile_
 from eop.cli.report import report
 from eop.cli.run import demo, init, reproduce, run
@@ -53,8 +54,8 @@ def cli(context: click.Context, project: Path) -> None:
 
 for command in (
     *(init, check, explain, graph, compile_, run, pause, resume, cancel, migrate),
-    *(status, report, gate, verify, leaderboard, compare_runs, champion, evidence, knowledge),
-    *(reproduce, store, demo, doctor),
+    *(status, report, gate, verify, leaderboard, plot, compare_runs, champion, evidence),
+    *(knowledge, reproduce, store, demo, doctor),
 ):
     cli.add_command(command)
 

@@ -14,8 +14,11 @@ from eop.leaderboard.summary import summaries
 from eop.report import leaderboard_csv, leaderboard_json, leaderboard_text, summary_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from pathlib import Path
+
+    from eop.leaderboard import Entry
 
 
 @click.command(
@@ -57,10 +60,7 @@ def leaderboard(
     day = since.date() if since else None
     selection = Selection(run, dataset, frozenset(standings), day)
     entries = read_entries(root)
-    known = sorted({entry.run for entry in entries})
-    # A run that has begun may have no row yet.
-    if run and run not in [*known, *started_runs(root)]:
-        raise click.UsageError(f"no run '{run}' (runs with rows: {', '.join(known) or 'none'})")
+    require_run(root, run, entries)
     if summed:
         found = summaries(selection.of(entries))
         if as_json:
@@ -76,3 +76,11 @@ def leaderboard(
         click.echo(leaderboard_text(root, selection), nl=False)
     if undated := selection.undated(entries):
         click.echo(f"{undated} row(s) recorded no time and are not among these", err=True)
+
+
+def require_run(root: Path, run: str | None, entries: Iterable[Entry]) -> None:
+    """Raise ``click.UsageError`` for a run without rows that has not even begun."""
+    known = sorted({entry.run for entry in entries})
+    # A run that has begun may have no row yet.
+    if run and run not in [*known, *started_runs(root)]:
+        raise click.UsageError(f"no run '{run}' (runs with rows: {', '.join(known) or 'none'})")

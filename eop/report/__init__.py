@@ -1,6 +1,7 @@
 """Reports: status, leaderboard table and HTML page, all from one view of the run."""
 
 from eop.report.doing import Beat
+from eop.report.figure_files import FIGURES, write_figure, write_run_figures
 from eop.report.progress import Follower
 from eop.report.render import (
     gains_text,
@@ -19,6 +20,7 @@ from eop.report.render import (
 
 __all__ = [
     "Beat",
+    "FIGURES",
     "Follower",
     "gains_text",
     "graph_text",
@@ -31,5 +33,7 @@ __all__ = [
     "status_text",
     "summary_text",
     "working_nodes",
+    "write_figure",
     "write_report",
+    "write_run_figures",
 ]

@@ -252,7 +252,9 @@ def _style(status: str) -> str:
     return _STYLES.get(status, "red")
 
 
-def one_line(text: str, limit: int) -> str:
-    """Text of others on one line of printable characters."""
+def one_line(text: str, limit: int | None = None) -> str:
+    """Text of others on one line of printable characters, at most ``limit`` of them."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    if limit is None or len(line) <= limit:
+        return line
+    return line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
