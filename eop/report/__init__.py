@@ -19,8 +19,8 @@ from eop.report.render import (
 )
 
 __all__ = [
-    "Beat",
     "FIGURES",
+    "Beat",
     "Follower",
     "gains_text",
     "graph_text",
