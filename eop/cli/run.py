@@ -136,7 +136,7 @@ def reproduce(
         distance = {"largest_difference": verdict.largest, "tolerance": verdict.tolerance}
         print_json({**facts, **distance, "elsewhere": verdict.told})
         return
-    same = "bit for bit" if verdict.identical else f"within {verdict.tolerance:g}"
+    same = "bit for bit" if verdict.identical else f"within {verdict.tolerance:.2g}"
     click.echo(f"{entry.name}: reproduced {same} (largest difference {verdict.largest:.2g})")
     for what, recorded, now in verdict.elsewhere:
         click.echo(f"  {what}: recorded with {recorded}, now {now}")
