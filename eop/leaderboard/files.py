@@ -69,8 +69,12 @@ def read_entries(root: Path) -> list[Entry]:
 
 
 def metrics_agree(root: Path, entry: Entry) -> bool:
-    """Whether ``metrics.json``, which DVC shows and plots, is the one that the entry makes."""
-    return _bytes(entry_folder(root, entry.id) / "metrics.json") == _metrics(entry.to_json())
+    """Whether ``metrics.json``, which DVC shows and plots, has the numbers of the entry."""
+    shown = _bytes(entry_folder(root, entry.id) / "metrics.json")
+    try:
+        return shown is not None and json.loads(shown) == json.loads(_metrics(entry.to_json()))
+    except ValueError:
+        return False
 
 
 def _appear(folder: Path, content: Mapping[str, bytes]) -> None:
