@@ -11,7 +11,7 @@ import yaml
 
 from eop.protocol.block_schema import block_schema
 from eop.protocol.codes import CODES
-from eop.protocol.compiler import check, load
+from eop.protocol.compiler import check
 from eop.protocol.diagnostics import render
 from eop.protocol.expressions import TYPES
 from eop.protocol.markers import FRONT, KINDS, PATTERNS
@@ -42,18 +42,6 @@ def test_the_functions_outputs_are_written_as_they_must_be() -> None:
         row = next(line for line in REFERENCE.split("\n") if line.startswith(f"| `{name}` |"))
         assert f"{{{leaves.name}: {{file: {leaves.file}{schema}}}}}" in row
         assert all(f"`{needed}`" in row for needed in signature.after)
-
-
-def test_the_tutorial_compiles_after_each_step(project: Path) -> None:
-    first, *pieces = re.findall(r"^````markdown\n(.*?)^````", REFERENCE, re.DOTALL | re.MULTILINE)
-    assert len(pieces) == 3
-    path = project / "tutorial.eop.md"
-    text = first
-    for piece in pieces:
-        text += f"\n{piece}"
-        path.write_text(text)
-        assert render(check(path, root=project)) == ""
-    assert load(path, root=project).loop is not None
 
 
 def test_every_snippet_is_of_the_language() -> None:

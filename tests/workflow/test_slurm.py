@@ -13,6 +13,7 @@ import cluster as slurm
 import pytest
 from conftest import Project
 from short_run import RUN, approve_all, leaderboard, short_project, to_the_end
+from typed_pages import type_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,6 +87,17 @@ def test_with_a_job_ended_another_preempted_and_a_node_drained(
     assert preempted.asks["MinMemoryNode"] in ("1500M", "4000M")
     assert "gpu:1" in preempted.asks["TresPerJob"]
     assert not any("implement" in job.comment or "publish" in job.comment for job in jobs)
+
+
+def test_the_tutorial(tmp_path: Path, cluster: Cluster) -> None:
+    often = "slurm-init-seconds-before-status-checks: 1\\nseconds-between-status-checks: 1"
+    instead = {'echo "slurm-no-account: true"': f'printf "slurm-no-account: true\\n{often}\\n"'}
+
+    type_page("docs/tutorials/cluster.md", tmp_path, instead).check()
+
+    ran = " ".join(job.comment for job in cluster.jobs() if job.state == "COMPLETED")
+    assert all(word in ran for word in ("train", "evaluate", "baseline"))
+    assert "investigate" not in ran
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The tutorial of `docs/protocol.md`, grown to its last piece, runs by the playbook shown there."""
+"""The first protocol of `docs/protocol.md` runs to its end by the playbook shown there."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def fences(kind: str) -> list[str]:
     ]
 
 
-def test_the_tutorial_runs_to_its_end(tmp_path: Path) -> None:
+def test_the_first_protocol_runs_to_its_end(tmp_path: Path) -> None:
     root = copied_project(tmp_path)
-    grown = "\n".join(fences("markdown"))
-    assert "max: 4" in grown
-    write_text(root / MINIMAL, grown.replace("max: 4", "max: 2"))
+    [first] = fences("markdown")
+    write_text(root / MINIMAL, first)
     [playbook] = [text for text in fences("yaml") if text.startswith("steps:")]
     write_text(root / "config/playbooks/minimal.yaml", playbook)
     config = root / "config/config.yaml"
@@ -43,8 +42,6 @@ def test_the_tutorial_runs_to_its_end(tmp_path: Path) -> None:
     drive(root)
     project = Project.of_run(root, RUN)
     state = Trace(project.trace_dir, project.plan).state()
-    assert (state.ended, state.iteration) == ("completed", 2)
+    assert state.ended == "completed"
     assert {node.status for node in state.nodes.values()} == {"completed"}
-    patch = project.run_dir / "it02/p01/sketch/artifacts/patch.diff"
-    assert "+GENRES = 18" in patch.read_text()
     assert verify(root, RUN) == []
