@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import click
 
-from hstu.data.errors import HstuError
+from hstu.data.errors import ExitCode, HstuError
 
 
 class _Entry(NamedTuple):
@@ -109,9 +111,33 @@ def cli() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line; an ``HstuError`` is printed and becomes the exit status."""
+    """Run the command line; an ``HstuError`` is printed and becomes the exit status.
+
+    With --json standard output has one JSON object of the error, too.
+    """
+    given = sys.argv[1:] if args is None else args
     try:
-        cli.main(args, prog_name="hstu")
+        status = cli.main(args, prog_name="hstu", standalone_mode=False)
     except HstuError as error:
         click.echo(str(error), err=True)
-        sys.exit(error.exit_code)
+        facts = {"message": error.message, "where": error.where, "hint": error.hint}
+        _end(facts, int(error.exit_code), as_json="--json" in given)
+    except click.ClickException as error:
+        error.show()
+        facts = {"message": error.format_message(), "where": None, "hint": None}
+        _end(facts, error.exit_code, as_json="--json" in given)
+    except BrokenPipeError:
+        # Nobody reads on; Python would write what is left when it ends, and fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.FAILURE)
+    except click.Abort:
+        click.echo("Aborted!", err=True)
+        sys.exit(ExitCode.FAILURE)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end(facts: dict[str, str | None], status: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        error = {"schema": "hstu.error/1", **facts, "status": status}
+        click.echo(json.dumps(error, indent=2, sort_keys=True))
+    sys.exit(status)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eop.cli.common import json_option, print_json
+from eop.cli.completions import runs
+from eop.cli.output import json_option, print_json, say_files
 from eop.functions.champion import champion_of, export
 from eop.leaderboard import read_entries
 from eop.leaderboard.transfer import gains as transferred
@@ -31,7 +32,7 @@ def champion() -> None:
     short_help="The champion of RUN and the rows that it stands on.",
     epilog="Example: eop champion show demo-synthetic --json",
 )
-@click.argument("run")
+@click.argument("run", shell_complete=runs)
 @json_option
 @click.pass_obj
 def show(root: Path, run: str, as_json: bool) -> None:
@@ -42,7 +43,8 @@ def show(root: Path, run: str, as_json: bool) -> None:
     standing = champion_of(root, run)
     if as_json:
         chain = [_row(entry) for entry in standing.chain]
-        print_json({"run": run, "champion": standing.champion.id, "chain": chain})
+        facts = {"run": run, "champion": standing.champion.id, "chain": chain}
+        print_json({"schema": "champion/1", **facts})
         return
     click.echo(f"{standing.champion.id}  {standing.champion.proposal.title}")
     for entry in standing.chain:
@@ -79,7 +81,7 @@ def _line(entry: Entry) -> str:
     short_help="Write the champion of RUN as a recipe and as patches.",
     epilog="Example: eop champion export demo-synthetic --name genres",
 )
-@click.argument("run")
+@click.argument("run", shell_complete=runs)
 @click.option("--name", help="Of the recipe.  [default: the champion's proposal]")
 @click.option(
     "--to",
@@ -88,16 +90,18 @@ def _line(entry: Entry) -> str:
     default=Path("config/recipes/champions"),
     show_default=True,
 )
+@json_option
 @click.pass_obj
-def export_(root: Path, run: str, name: str | None, folder: Path) -> None:
+def export_(root: Path, run: str, name: str | None, folder: Path, as_json: bool) -> None:
     """Write the champion of RUN as a recipe, as a patch and as a series of patches.
 
     The protocol replay measures all recipes of the default folder on the data set that the config
     names, as they are.
     """
     standing = champion_of(root, run)
-    for path in export(root, standing, root / folder, name or standing.champion.proposal.id):
-        click.echo(path.relative_to(root) if path.is_relative_to(root) else path)
+    paths = export(root, standing, root / folder, name or standing.champion.proposal.id)
+    shown = (path.relative_to(root) if path.is_relative_to(root) else path for path in paths)
+    say_files(shown, as_json=as_json)
 
 
 @champion.command(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 import yaml
 
+from eop.cli.completions import runs
 from eop.core.errors import EopError, ExitCode
 from eop.project.config import check_keys, read_raw, resolve
 from eop.project.project import Project
@@ -16,9 +16,11 @@ from eop.protocol.compiler import load
 if TYPE_CHECKING:
     from pathlib import Path
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 run_option = click.option(
-    "--run", "run_name", help="Name of the run.  [default: the config's, or the only one]"
+    "--run",
+    "run_name",
+    shell_complete=runs,
+    help="Name of the run.  [default: the config's, or the only one]",
 )
 config_option = click.option(
     "--config",
@@ -27,11 +29,6 @@ config_option = click.option(
     metavar="KEY=VALUE",
     help="Set a key of the workflow config; may be repeated.",
 )
-
-
-def print_json(value: Any) -> None:
-    """Print a value as readable JSON."""
-    click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
 
 
 def overrides(pairs: tuple[str, ...]) -> dict[str, Any]:

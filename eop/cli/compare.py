@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
-from eop.cli.common import json_option, print_json, started_runs
+from eop.cli.common import started_runs
+from eop.cli.completions import runs
+from eop.cli.output import json_option, print_json
 from eop.knowledge.ablation import champion, difference, run_facts, to_json
 from eop.leaderboard import read_entries
 from eop.project.project import Project
+from eop.report import console
 from eop.report.spending import spending
 from eop.runtime.trace import Trace
 
@@ -29,8 +31,8 @@ _DECIMALS = {"actions": None, "wall_s": 1, "tokens": None, "usd": 6}
     short_help="What two runs came to, what they spent, which is better.",
     epilog="Example: eop compare-runs with-memory without-memory",
 )
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", shell_complete=runs)
+@click.argument("second", shell_complete=runs)
 @json_option
 @click.pass_obj
 def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
@@ -45,7 +47,7 @@ def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
     found = difference(root, best[0], best[1])
     spent = [_spent(root, run) for run in (first, second)]
     if as_json:
-        print_json({**to_json(facts, found), "spent": spent})
+        print_json({"schema": "run-comparison/1", **to_json(facts, found), "spent": spent})
         return
     table = Table("", first, second, box=None)
     for name in (
@@ -63,7 +65,7 @@ def compare_runs(root: Path, first: str, second: str, as_json: bool) -> None:
         )
     for name in ("memory", *_DECIMALS):
         table.add_row(name, *(_shown(one, name) for one in spent))
-    Console().print(table)
+    console().print(table)
     click.echo(_verdict(found, first, second))
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
 from eop.cli.common import open_project, run_option
+from eop.cli.output import json_option, print_json
 from eop.driver.loop import position_of
 from eop.driver.start import require_all_events
 from eop.runtime.gates import visible
@@ -24,11 +26,12 @@ reason_option = click.option("--reason", default="", help="Why; recorded with yo
 @click.command(epilog="Example: eop pause --reason 'the disk is nearly full'")
 @run_option
 @reason_option
+@json_option
 @click.pass_obj
-def pause(root: Path, run_name: str | None, reason: str) -> None:
+def pause(root: Path, run_name: str | None, reason: str, as_json: bool) -> None:
     """Let nothing new begin. What is at work ends and is kept; gates can be answered."""
-    run, at_work = _record(root, run_name, "run_paused", reason)
-    click.echo(f"{run}: paused; {_ending(at_work)}; to go on: eop resume --run {run}")
+    done = _record(root, run_name, "run_paused", reason)
+    done.say(f"paused; {done.ending}; to go on: eop resume --run {done.run}", as_json=as_json)
 
 
 @click.command(
@@ -36,21 +39,23 @@ def pause(root: Path, run_name: str | None, reason: str) -> None:
 )
 @run_option
 @reason_option
+@json_option
 @click.pass_obj
-def resume(root: Path, run_name: str | None, reason: str) -> None:
+def resume(root: Path, run_name: str | None, reason: str, as_json: bool) -> None:
     """Let a paused run go on, with the next `eop run` or `snakemake`."""
-    run, _ = _record(root, run_name, "run_resumed", reason)
-    click.echo(f"{run}: resumed; go on with `eop run` or `snakemake`")
+    done = _record(root, run_name, "run_resumed", reason)
+    done.say("resumed; go on with `eop run` or `snakemake`", as_json=as_json)
 
 
 @click.command(epilog="Example: eop cancel --reason 'the target has a bug'")
 @run_option
 @reason_option
+@json_option
 @click.pass_obj
-def cancel(root: Path, run_name: str | None, reason: str) -> None:
+def cancel(root: Path, run_name: str | None, reason: str, as_json: bool) -> None:
     """End a run for good. What is at work ends and is recorded; nothing else begins."""
-    run, at_work = _record(root, run_name, "run_cancelled", reason)
-    click.echo(f"{run}: cancelled; {_ending(at_work)}")
+    done = _record(root, run_name, "run_cancelled", reason)
+    done.say(f"cancelled; {done.ending}", as_json=as_json)
 
 
 def myself() -> str:
@@ -58,18 +63,33 @@ def myself() -> str:
     return f"{user_name(os.getuid())}@{socket.gethostname()}"
 
 
-def _record(
-    root: Path, run_name: str | None, kind: str, reason: str
-) -> tuple[str, tuple[str, ...]]:
-    """Add the event, and what follows from it; return the run and the nodes that are at work."""
+@dataclass(frozen=True)
+class _Done:
+    """An event that was added to a run, and the nodes that are at work all the same."""
+
+    run: str
+    event: str
+    at_work: tuple[str, ...]
+
+    @property
+    def ending(self) -> str:
+        """What is still at work, in words."""
+        if not self.at_work:
+            return "nothing is at work"
+        return f"still at work, until they end: {', '.join(self.at_work)}"
+
+    def say(self, words: str, *, as_json: bool) -> None:
+        """Print what was done."""
+        if as_json:
+            print_json({"schema": "run-control/1", **asdict(self)})
+        else:
+            click.echo(f"{self.run}: {words}")
+
+
+def _record(root: Path, run_name: str | None, kind: str, reason: str) -> _Done:
+    """Add the event, and what follows from it."""
     project = open_project(root, run_name)
     trace = Trace(project.trace_dir, project.plan)
     require_all_events(project, trace.events)
     trace.append(kind, {"by": myself(), "reason": visible(reason).strip()})
-    return project.run, position_of(project).state.active
-
-
-def _ending(at_work: tuple[str, ...]) -> str:
-    if not at_work:
-        return "nothing is at work"
-    return f"still at work, until they end: {', '.join(at_work)}"
+    return _Done(project.run, kind, position_of(project).state.active)

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from eop.cli.common import config_option, json_option, overrides, print_json
+from eop.cli.common import config_option, overrides
+from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.driver.doctor import State, checks
 from eop.driver.examine import examine
+from eop.report import console as make_console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     from eop.driver.doctor import Check
 
@@ -43,7 +46,7 @@ def doctor(root: Path, pairs: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"schema": "doctor/1", "checks": [asdict(check) for check in found]})
     else:
-        show(found, Console())
+        show(found, make_console())
     if any(check.state is State.MISSING for check in found):
         sys.exit(int(ExitCode.ENVIRONMENT))
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eop.cli.common import json_option, print_json
+from eop.cli.completions import entries as complete_entries
+from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.functions.evidence_archive import restore as restore_objects
 from eop.functions.evidence_manifest import manifest_path
@@ -32,7 +33,7 @@ def evidence() -> None:
     short_help="The files of ENTRY, the cost of each node, the decision.",
     epilog="Example: eop evidence show demo-synthetic-it01-p01",
 )
-@click.argument("entry")
+@click.argument("entry", shell_complete=complete_entries)
 @json_option
 @click.pass_obj
 def show(root: Path, entry: str, as_json: bool) -> None:
@@ -63,7 +64,7 @@ def _cost(node: dict[str, Any], name: str) -> str:
     short_help="Read every file again and compare it with its digest.",
     epilog="Example: eop evidence verify demo-synthetic-it01-p01",
 )
-@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...", shell_complete=complete_entries)
 @json_option
 @click.pass_obj
 def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
@@ -76,7 +77,7 @@ def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
     found = {name: evidence_problems(root, name) for name in names if name not in without}
     lost = sum(map(len, found.values()))
     if as_json:
-        print_json({"problems": found, "without_manifest": without})
+        print_json({"schema": "evidence-check/1", "problems": found, "without_manifest": without})
     else:
         for name, problems in found.items():
             for problem in problems:
@@ -93,9 +94,10 @@ def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
     short_help="Bring the files of rows back into the store.",
     epilog="Example: eop evidence restore demo-synthetic-it01-p01",
 )
-@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...", shell_complete=complete_entries)
+@json_option
 @click.pass_obj
-def restore(root: Path, entries: tuple[str, ...]) -> None:
+def restore(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
     """Bring the files of rows back into the store, from the archives that DVC keeps.
 
     For a clone, after `dvc pull`. Without ENTRY, all rows that have a manifest.
@@ -103,24 +105,30 @@ def restore(root: Path, entries: tuple[str, ...]) -> None:
     names = entries or [
         entry.id for entry in read_entries(root) if manifest_path(root, entry.id).is_file()
     ]
+    brought = {}
     for name in names:
-        brought = restore_objects(root, name, read_manifest(root, name))
-        click.echo(f"{name}: {brought} files brought back")
+        brought[name] = restore_objects(root, name, read_manifest(root, name))
+        if not as_json:
+            click.echo(f"{name}: {brought[name]} files brought back")
+    if as_json:
+        print_json({"schema": "evidence-restored/1", "files": brought})
 
 
 @evidence.command(
     short_help="In what two rows differ.",
     epilog="Example: eop evidence diff demo-synthetic-base demo-synthetic-it01-p01",
 )
-@click.argument("one")
-@click.argument("other")
+@click.argument("one", shell_complete=complete_entries)
+@click.argument("other", shell_complete=complete_entries)
 @json_option
 @click.pass_obj
 def diff(root: Path, one: str, other: str, as_json: bool) -> None:
     """In what two rows differ: settings, code, prompts, products, outcome, numbers, cost."""
     found = differences(root, one, other)
     if as_json:
-        print_json([{"what": what, one: left, other: right} for what, left, right in found])
+        rows = [{"what": what, "one": left, "other": right} for what, left, right in found]
+        facts = {"one": one, "other": other, "differences": rows}
+        print_json({"schema": "evidence-difference/1", **facts})
         return
     for what, left, right in found:
         click.echo(f"{what}\n  {one}: {_shown(left)}\n  {other}: {_shown(right)}")

@@ -8,18 +8,26 @@ from pathlib import Path
 import click
 
 import eop
+from eop.cli.output import json_option, print_json
 from eop.core.errors import did_you_mean
 
 _DOCS = Path(eop.__file__).parents[1] / "docs"
 _ROW = re.compile(r"^\| (EOP\d{3}) \| (.+) \| `(.+)` \|$", re.MULTILINE)
 
 
+def _codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Those that have a page: what a shell offers."""
+    names = sorted(path.stem for path in (_DOCS / "errors").glob("EOP*.md"))
+    return [name for name in names if name.startswith(incomplete.upper())]
+
+
 @click.command(
     short_help="Say what an error code means and how it is mended.",
     epilog="Example: eop explain EOP402",
 )
-@click.argument("code")
-def explain(code: str) -> None:
+@click.argument("code", shell_complete=_codes)
+@json_option
+def explain(code: str, as_json: bool) -> None:
     """Say what an error code means, with an example that is wrong and how it is mended.
 
     Pages are in docs/errors; what the commands raise (EOP6xx and above) is in docs/errors.md.
@@ -28,10 +36,14 @@ def explain(code: str) -> None:
     rows = {row[0]: row[1:] for row in _ROW.findall((_DOCS / "errors.md").read_text())}
     asked = code.upper()
     if asked in pages:
-        click.echo(pages[asked].read_text(), nl=False)
+        text = pages[asked].read_text()
     elif asked in rows:
         meaning, module = rows[asked]
-        click.echo(f"{asked}: {meaning}\nraised in {module}")
+        text = f"{asked}: {meaning}\nraised in {module}\n"
     else:
         hint = did_you_mean(asked, [*pages, *rows]) or "docs/errors.md lists them"
         raise click.UsageError(f"no error has the code '{code}'; {hint}")
+    if as_json:
+        print_json({"schema": "explanation/1", "code": asked, "text": text})
+    else:
+        click.echo(text, nl=False)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eop.cli.common import json_option, open_project, print_json, run_option
+from eop.cli.common import open_project, run_option
+from eop.cli.completions import gates
+from eop.cli.output import json_option, print_json
 from eop.core.errors import EopError, ExitCode, Where
 from eop.driver.loop import position_of
 from eop.runtime.gates import APPROVED, REJECTED, REQUEST, gate_file, signature_file, visible
@@ -49,7 +51,7 @@ def list_(root: Path, run_name: str | None, as_json: bool) -> None:
     position = position_of(project)
     gates = [_facts(project, position, key) for key in position.state.gates]
     if as_json:
-        print_json(gates)
+        print_json({"schema": "gates/1", "run": project.run, "gates": gates})
         return
     click.echo(f"run {project.run}{'' if gates else ': no gate has been reached yet'}")
     for facts in gates:
@@ -66,7 +68,7 @@ def list_(root: Path, run_name: str | None, as_json: bool) -> None:
     short_help="Print the newest request of a gate, and its answer.",
     epilog="Example: eop gate show approve_proposals",
 )
-@click.argument("name")
+@click.argument("name", shell_complete=gates)
 @run_option
 @json_option
 @click.pass_obj
@@ -79,7 +81,7 @@ def show(root: Path, name: str, run_name: str | None, as_json: bool) -> None:
         raise _not_waiting(project, position, name)
     facts = _facts(project, position, asked[-1])
     if as_json:
-        print_json(facts)
+        print_json({"schema": "gate/1", "run": project.run, **facts})
         return
     page = project.root / facts["request"]
     click.echo(page.read_text() if page.is_file() else f"{facts['request']} is gone\n", nl=False)
@@ -91,7 +93,7 @@ def show(root: Path, name: str, run_name: str | None, as_json: bool) -> None:
     short_help="Approve a gate: asks at the terminal.",
     epilog="Example: eop gate approve approve_proposals",
 )
-@click.argument("name")
+@click.argument("name", shell_complete=gates)
 @sign_option
 @run_option
 @click.pass_obj
@@ -104,7 +106,7 @@ def approve(root: Path, name: str, key: Path | None, run_name: str | None) -> No
     short_help="Reject a gate: asks at the terminal for the reason.",
     epilog="Example: eop gate reject approve_proposals",
 )
-@click.argument("name")
+@click.argument("name", shell_complete=gates)
 @sign_option
 @run_option
 @click.pass_obj

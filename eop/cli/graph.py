@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from eop.cli.common import config_option, open_project, overrides
+from eop.cli.completions import runs
 from eop.driver.workflow import load_project
 from eop.project.config import read_raw
 from eop.report import graph_text
@@ -16,7 +17,12 @@ from eop.report import graph_text
     short_help="Draw the protocol of the config, or of a run.",
     epilog="Example: eop graph --run demo-synthetic --format svg > demo.svg",
 )
-@click.option("--run", "run_name", help="Colour it by how far this run has come.")
+@click.option(
+    "--run",
+    "run_name",
+    shell_complete=runs,
+    help="Colour it by how far this run has come.",
+)
 @config_option
 @click.option(
     "--format",

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from eop.cli.common import json_option, open_project, print_json, run_option
+from eop.cli.common import open_project, run_option
+from eop.cli.output import json_option, print_json
 from eop.cli.watch import watch_run
 from eop.core.errors import ExitCode
 from eop.driver.loop import position_of
@@ -88,7 +89,7 @@ def verify(root: Path, run_name: str | None, head: str | None, as_json: bool) ->
         findings += published_problems(project, state)
     if as_json:
         facts = {"run": project.run, "findings": findings, "head": last}
-        print_json({**facts, "rows_checked": readable})
+        print_json({"schema": "verification/1", **facts, "rows_checked": readable})
     elif findings:
         for finding in findings:
             click.echo(finding, err=True)

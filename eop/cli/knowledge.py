@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.common import json_option, print_json
+from eop.cli.output import json_option, print_json, say_files
 from eop.core.errors import ExitCode, did_you_mean
 from eop.driver.workflow import load_project
 from eop.knowledge.asking import phase_query, text_query
@@ -46,7 +46,8 @@ def check(root: Path, as_json: bool) -> None:
     if as_json:
         problems = [{"path": p.path, "line": p.line, "message": p.message} for p in found.problems]
         facts = {"notes": found.notes, "claims": found.claims, "problems": problems}
-        print_json({**facts, "open": [str(one) for one in found.open]})
+        still = [str(one) for one in found.open]
+        print_json({"schema": "knowledge-check/1", **facts, "open": still})
     else:
         for problem in found.problems:
             click.echo(str(problem), err=True)
@@ -62,8 +63,9 @@ def check(root: Path, as_json: bool) -> None:
     short_help="Bring to the wiki what notes say anew, by rule.",
     epilog="Example: eop knowledge summarize",
 )
+@json_option
 @click.pass_obj
-def summarize(root: Path) -> None:
+def summarize(root: Path, as_json: bool) -> None:
     """Bring to the wiki what notes say that no claim rests on yet, by rule.
 
     A protocol with the function `summarize` does this in every iteration.
@@ -71,6 +73,10 @@ def summarize(root: Path) -> None:
     with open_store(root) as store:
         claims = summarized(store, store.notes())
     pages = write_claims(root, claims)
+    if as_json:
+        facts = {"pages": [str(page) for page in pages], "claims": len(claims)}
+        print_json({"schema": "knowledge-summary/1", **facts})
+        return
     for page in pages:
         click.echo(page)
     click.echo(f"{len(claims)} claims are new or rest on more")
@@ -127,8 +133,9 @@ def _asked(project: Project, query: str, name: str | None) -> Query:
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--around", help="Only what lies near this node: intervention:film, note:<id>.")
 @click.option("--steps", type=click.IntRange(min=1), default=2, show_default=True)
+@json_option
 @click.pass_obj
-def graph(root: Path, out: Path, around: str | None, steps: int) -> None:
+def graph(root: Path, out: Path, around: str | None, steps: int, as_json: bool) -> None:
     """Write who is about what and rests on what: OUT/graph.graphml and OUT/graph.json."""
     # networkx takes a quarter of a second to load, and no other command needs it.
     from eop.knowledge.graph import build, neighbourhood, write_graph
@@ -140,5 +147,4 @@ def graph(root: Path, out: Path, around: str | None, steps: int) -> None:
             near = did_you_mean(around, found) or "OUT without --around has every node"
             raise click.UsageError(f"no node '{around}': {near}")
         found = neighbourhood(found, around, steps)
-    for path in write_graph(found, out):
-        click.echo(str(path))
+    say_files(write_graph(found, out), as_json=as_json)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.common import json_option, print_json, started_runs
+from eop.cli.common import started_runs
+from eop.cli.completions import runs
+from eop.cli.output import json_option, print_json
 from eop.leaderboard import read_entries
 from eop.leaderboard.selection import Selection
 from eop.leaderboard.standing import STANDINGS
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     short_help="All entries, best first, failed and rejected ones too.",
     epilog="Example: eop leaderboard --outcome failed --outcome worse --since 2026-01-31",
 )
-@click.option("--run", help="Rows of this run only.")
+@click.option("--run", shell_complete=runs, help="Rows of this run only.")
 @click.option("--dataset", help="Rows of this data set only.")
 @click.option(
     "--outcome",

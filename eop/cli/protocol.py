@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eop.cli.common import config_option, json_option, overrides, print_json
+from eop.cli.common import config_option, overrides
+from eop.cli.completions import protocols
+from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.driver.workflow import advance_and_compile, load_project, lock_project
 from eop.project.config import CONFIG_FILE, read_raw
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     nargs=-1,
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    shell_complete=protocols,
 )
 @click.option("--coverage", is_flag=True, help="List every marker and what holds it.")
 @click.option(
@@ -43,8 +46,9 @@ if TYPE_CHECKING:
     default="text",
     help="For people, for programs, or as annotations of GitHub's checks.  [default: text]",
 )
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.pass_obj
-def check(root: Path, paths: tuple[Path, ...], coverage: bool, form: str) -> None:
+def check(root: Path, paths: tuple[Path, ...], coverage: bool, form: str, as_json: bool) -> None:
     """Check protocols: all errors at once, each with file, line, column and a hint.
 
     Exit status 4 when one of them has an error; `eop explain CODE` says more about an error.
@@ -52,12 +56,14 @@ def check(root: Path, paths: tuple[Path, ...], coverage: bool, form: str) -> Non
     if not (root / "config").is_dir():
         read_raw(root)  # says that this is no project, before all that is missing is listed
     checked = [Checked.of(path, root, coverage=coverage) for path in paths]
-    if form == "json":
+    if as_json or form == "json":
         print_json({"schema": DIAGNOSTICS_SCHEMA, "files": [one.data() for one in checked]})
-    for one in checked:
-        if form == "github" and one.diagnostics:
-            click.echo(as_github(one.diagnostics))
-        elif form == "text":
+    elif form == "github":
+        for one in checked:
+            if one.diagnostics:
+                click.echo(as_github(one.diagnostics))
+    else:
+        for one in checked:
             click.echo(one.text(), err=bool(one.diagnostics))
     if any(one.diagnostics for one in checked):
         sys.exit(int(ExitCode.PROTOCOL))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eop.cli.common import open_project, run_option
+from eop.cli.output import json_option, say_files
 from eop.core.errors import EopError, ExitCode
 from eop.driver.loop import position_of
 from eop.report import page_text, write_report
@@ -31,17 +32,20 @@ _EVERY_S = 1.0
     default=0,
     help="With --watch: the port on this machine.  [default: any that is free]",
 )
+@json_option
 @click.pass_obj
-def report(root: Path, run_name: str | None, watch: bool, port: int) -> None:
+def report(root: Path, run_name: str | None, watch: bool, port: int, as_json: bool) -> None:
     """Write the page of a run: one HTML file that needs nothing else.
 
     --watch serves it on this machine, always as the run stands, and the open page follows; Ctrl-C
     ends that and writes the file.
     """
     project = open_project(root, run_name)
+    if watch and as_json:
+        raise click.UsageError("--watch and --json do not go together")
     if watch:
         _watch(project, port)
-    click.echo(project.relative(write_report(root, project.run)))
+    say_files([project.relative(write_report(root, project.run))], as_json=as_json)
 
 
 def _watch(project: Project, port: int) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.common import config_option, json_option, overrides, print_json
+from eop.cli.common import config_option, overrides
+from eop.cli.completions import entries, shipped_protocols
+from eop.cli.output import json_option, print_json
 from eop.cli.watch import News
 from eop.core.errors import ExitCode
 from eop.driver.create import create
@@ -111,7 +113,7 @@ def _follow(project: Project) -> Callable[[], None]:
     short_help="Train and judge an entry again, and compare.",
     epilog="Example: eop reproduce leaderboard/demo-base repro/demo-base",
 )
-@click.argument("entry", type=click.Path(path_type=Path))
+@click.argument("entry", type=click.Path(path_type=Path), shell_complete=entries)
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.option("--threads", type=click.IntRange(min=1), help="[default: as recorded]")
 @click.option(
@@ -134,7 +136,7 @@ def reproduce(
     if as_json:
         facts = {"reproduced": verdict.reproduced, "identical": verdict.identical}
         distance = {"largest_difference": verdict.largest, "tolerance": verdict.tolerance}
-        print_json({**facts, **distance, "elsewhere": verdict.told})
+        print_json({"schema": "reproduction/1", **facts, **distance, "elsewhere": verdict.told})
         return
     same = "bit for bit" if verdict.identical else f"within {verdict.tolerance:.2g}"
     click.echo(f"{entry.name}: reproduced {same} (largest difference {verdict.largest:.2g})")
@@ -151,6 +153,7 @@ def reproduce(
     "--protocol",
     default="hstu-evolve",
     show_default=True,
+    shell_complete=shipped_protocols,
     help="Which of the shipped protocols its config names.",
 )
 def init(folder: Path, protocol: str) -> None:

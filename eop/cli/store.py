@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.common import json_option, print_json
+from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.evidence import Dvc
 
@@ -42,7 +42,8 @@ def check(root: Path, remote: bool, as_json: bool) -> None:
     faults = {"rotted": report.rotted, "missing": report.missing}
     if as_json:
         named = {kind: {oid: paths.get(oid, []) for oid in oids} for kind, oids in faults.items()}
-        print_json({"store": report.store, "objects": report.objects, **named})
+        facts = {"store": report.store, "objects": report.objects}
+        print_json({"schema": "store-check/1", **facts, **named})
     else:
         for kind, oids in faults.items():
             for oid in oids:

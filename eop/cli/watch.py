@@ -7,13 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from eop.driver.loop import position_of
 from eop.driver.progress import Observer
-from eop.report import Beat, Follower, live_text, status_text, working_nodes
+from eop.report import Beat, Follower, console, live_text, status_text, working_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +26,7 @@ _LOOK_S = 5.0
 def watch_run(project: Project) -> None:
     """Show the run until it has ended or the person has seen enough (Ctrl-C)."""
     with suppress(KeyboardInterrupt):
-        if Console().is_terminal:
+        if console().is_terminal:
             _picture(project)
         else:
             _lines(project)
@@ -54,7 +53,7 @@ class News:
 
 def _picture(project: Project) -> None:
     observer = Observer(project)
-    with Live(auto_refresh=False, transient=True) as live:
+    with Live(console=console(), auto_refresh=False, transient=True) as live:
         while not position_of(project).ended:
             text = live_text(project, observer.look())
             live.update(Text.from_ansi(text), refresh=True)

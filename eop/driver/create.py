@@ -56,6 +56,11 @@ def create(folder: Path, *, protocol: str) -> None:
     git(folder, "add", "--all")
 
 
+def shipped() -> list[str]:
+    """Names of the protocols that a project may begin with."""
+    return _protocols(dict(_sources()))
+
+
 def git(folder: Path, *arguments: str) -> str:
     """What git prints; EOP833 when it fails."""
     return run(folder, ["git", *arguments])

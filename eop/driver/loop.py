@@ -102,8 +102,10 @@ def snakemake_command(
         # Snakemake has no word for null: an empty value is its None.
         shown = {key: "" if value is None else value for key, value in overrides.items()}
         command += ["--config", *(f"{key}={value}" for key, value in shown.items())]
+    # Snakemake goes by its own option, and not by the variable.
+    nocolor = ["--nocolor"] if os.environ.get("NO_COLOR") else []
     # --cores ends the pairs: a target at the head of ``extra`` is none of them.
-    return [*command, "--cores", str(cores), *extra]
+    return [*command, "--cores", str(cores), *nocolor, *extra]
 
 
 def position_of(project: Project) -> Position:

@@ -1,5 +1,6 @@
 """Reports: status, leaderboard table and HTML page, all from one view of the run."""
 
+from eop.report.console import console
 from eop.report.doing import Beat
 from eop.report.figure_files import FIGURES, write_figure, write_run_figures
 from eop.report.progress import Follower
@@ -22,6 +23,7 @@ __all__ = [
     "FIGURES",
     "Beat",
     "Follower",
+    "console",
     "gains_text",
     "graph_text",
     "leaderboard_csv",

@@ -7,12 +7,11 @@ from dataclasses import asdict
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from eop.core.files import write_text
 from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
+from eop.report.console import console
 from eop.report.doing import doing_json
 from eop.report.gains import print_gains
 from eop.report.live import print_live, print_status
@@ -24,6 +23,8 @@ from eop.runtime.trace import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from rich.console import Console
 
     from eop.functions.training_progress import TrainingProgress
     from eop.leaderboard.selection import Selection
@@ -139,9 +140,9 @@ def _problems(position: Position) -> list[str]:
 
 def _text(show: Callable[[Console], None]) -> str:
     # The console that is printed to decides on colour, not the one that makes the text.
-    is_terminal = Console().is_terminal
+    is_terminal = console().is_terminal
     width, height = shutil.get_terminal_size((80 if is_terminal else WIDE, 24))
-    console = Console(file=StringIO(), width=width, height=height, force_terminal=is_terminal)
-    with console.capture() as capture:
-        show(console)
+    made = console(file=StringIO(), width=width, height=height, force_terminal=is_terminal)
+    with made.capture() as capture:
+        show(made)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,8 +38,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def show(*parts: Table | str) -> None:
-    """Print tables and lines."""
-    console = Console(highlight=False)
+    """Print tables and lines; under NO_COLOR without any code, not even bold."""
+    console = Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     for part in parts:
         console.print(part, markup=False)
 

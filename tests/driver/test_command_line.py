@@ -14,6 +14,7 @@ import pytest
 from begun import MINIMAL, begun_project
 from click.testing import CliRunner
 from entry_samples import FILES, REPOSITORY, candidate
+from walk import walk
 
 from eop.cli import cli
 from eop.cli.common import overrides
@@ -24,23 +25,18 @@ from eop.project.config import read_raw, resolve
 from eop.protocol.compiler import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from click.testing import Result
 
 
-def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, command in group.commands.items():
-        yield (*path, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, (*path, name))
+COMMANDS = dict(walk(cli))
+GROUPS = [(), *(path for path, command in COMMANDS.items() if isinstance(command, click.Group))]
 
 
 def call(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(cli, ["--project", str(root), *arguments])
 
 
-@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+@pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
 def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, [*path, "--help"])
     assert done.exit_code == 0
@@ -48,20 +44,21 @@ def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
     assert done.output.split("\n\n")[1].strip(), "a sentence says what it does"
 
 
-def groups(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield path
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from groups(command, (*path, name))
-
-
-@pytest.mark.parametrize("path", list(groups()), ids=" ".join)
+@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
 def test_no_list_of_commands_cuts_a_sentence(path: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, [*path, "--help"], env={"COLUMNS": "80"})
     assert done.exit_code == 0
     listed = done.output.partition("\nCommands:\n")[2]
     assert listed.strip(), "a group has commands"
     assert "..." not in listed
+
+
+@pytest.mark.parametrize("name", [path[0] for path in COMMANDS if len(path) == 1])
+def test_the_list_of_commands_says_of_each_what_itself_does(name: str) -> None:
+    context = click.Context(cli)
+    listed = {item.value: item.help for item in cli.shell_complete(context, name)}
+    assert listed[name] == COMMANDS[name,].get_short_help_str(limit=100)
+    assert list(COMMANDS) == sorted(COMMANDS)
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +194,13 @@ def test_output_that_nothing_takes_is_an_error_in_words(unbuffered: str) -> None
     first, hint = done.stderr.splitlines()
     assert first.endswith("error[EOP891] cannot write: No space left on device")
     assert "hint: make room" in hint
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "eop.cli", "explain", "EOP402"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert done.returncode == ExitCode.FAILURE
+    assert done.stderr == b""

@@ -165,6 +165,14 @@ def test_config_values_on_snakemake_s_command_line() -> None:
     assert "--config" not in snakemake_command({}, cores=1)
 
 
+@pytest.mark.parametrize(("value", "plain"), [("1", True), ("", False)])
+def test_snakemake_is_told_of_no_color(
+    value: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    assert ("--nocolor" in snakemake_command({}, cores=1)) is plain
+
+
 def test_the_graph_of_a_protocol() -> None:
     lines = mermaid(research()).splitlines()
     assert lines[0] == "flowchart LR"

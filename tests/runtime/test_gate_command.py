@@ -74,7 +74,7 @@ def at_terminal(run: Run, *arguments: str, said: str) -> tuple[int, str]:
 def listed(run: Run) -> list[dict[str, Any]]:
     done = piped(run, "list", "--json")
     assert done.exit_code == 0, done.output
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["gates"]
     return found
 
 

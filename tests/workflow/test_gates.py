@@ -41,8 +41,8 @@ def test_after_the_touch_the_same_command_goes_on_to_the_end(project: Project) -
     assert outcome(project, "advise")["outcome"] == "completed"
     assert project.eop("verify").returncode == 0
     listed = json.loads(project.eop("gate", "list", "--json").stdout)
-    assert listed[0]["status"] == "approved"
-    assert listed[0]["reason"] == "reads well"
+    assert listed["gates"][0]["status"] == "approved"
+    assert listed["gates"][0]["reason"] == "reads well"
 
 
 def test_a_sentinel_with_another_digest_approves_nothing_and_is_named(project: Project) -> None:
