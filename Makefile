@@ -16,6 +16,7 @@ $(STAMP): constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/hstu kernels
+	@$(BIN)/eop store index
 	@touch $@
 
 demo: setup

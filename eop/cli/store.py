@@ -10,6 +10,8 @@ import click
 from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.evidence import Dvc
+from eop.leaderboard.board import write_board
+from eop.report.dvc_page import dvc_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +57,24 @@ def check(root: Path, remote: bool, as_json: bool) -> None:
         click.echo(f"{report.store}: {report.objects} objects, {len(files)} pointers: {verdict}")
     if not report.sound:
         sys.exit(int(ExitCode.DATA))
+
+
+@store.command(
+    short_help="Bring up to date what dvc metrics, plots and params show.",
+    epilog="Example: eop store index",
+)
+@click.pass_obj
+def index(root: Path) -> None:
+    """Make leaderboard/board/ anew from the entries, for `dvc metrics`, `plots` and `params`.
+
+    Each iteration that is recorded does so too. By hand it is needed after a merge of branches that
+    both have new entries. On this machine `dvc plots` then also draws without a network.
+    """
+    for path in write_board(root):
+        click.echo(path)
+    dvc = Dvc(root)
+    dvc.init()
+    dvc.use_page(dvc_page(root / "runs"))
 
 
 def _remedy(remote: bool) -> str:

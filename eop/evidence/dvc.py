@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from eop.core.canonical import file_digest
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_if_changed
 from eop.core.processes import run
@@ -23,7 +24,7 @@ from eop.core.yaml_files import read_yaml
 from eop.evidence.store import StoreReport, check_store, md5_of, object_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _CONFIG = """\
 [core]
@@ -35,6 +36,8 @@ _CONFIG = """\
 """
 _UNTRACKED = "/config.local\n/tmp\n/cache\n"
 _POINTED = ("data", "leaderboard")
+# 0.8 MB that each machine makes for itself.
+_PAGE = "tmp/plots.html"
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,17 @@ class Dvc:
         write_if_changed(self.root / ".dvc" / ".gitignore", _UNTRACKED)
         write_if_changed(self.root / ".dvc" / "config", _CONFIG.format(no_scm=no_scm))
 
-    def add(self, paths: Sequence[str]) -> tuple[StoredFile, ...]:
+    def add(
+        self, paths: Sequence[str], *, sha256: Mapping[str, str] | None = None
+    ) -> tuple[StoredFile, ...]:
         """Store finished files, all in one call, then read each stored object again.
 
         DVC can record one digest and store other bytes when a file is written meanwhile; that is
-        ``EOP644``. Folders are refused (``EOP643``): single members can go missing unnoticed.
+        ``EOP644``, as is a file whose bytes are not those of ``sha256`` (by path, hex): it is
+        refused before a pointer says otherwise, and its stored object is compared with it too.
+        Folders are refused (``EOP643``): single members can go missing unnoticed.
         """
+        expected = sha256 or {}
         for path in paths:
             if not (self.root / path).is_file():
                 raise EopError(
@@ -114,11 +122,17 @@ class Dvc:
                     hint="pack a folder into one archive first",
                     exit_code=ExitCode.DATA,
                 )
+        for path, digest in expected.items():
+            _same(self.root / path, path, digest)
         if not paths:
             return ()
         self._run("add", *paths)
         cache = self._cache(self._settings)
-        return tuple(self._checked(self.pointed(f"{path}.dvc"), cache) for path in paths)
+        stored = tuple(self._checked(self.pointed(f"{path}.dvc"), cache) for path in paths)
+        for file in stored:
+            if file.path in expected:
+                _same(object_path(cache, file.md5), file.path, expected[file.path])
+        return stored
 
     def push(self, targets: Sequence[str]) -> Pushed | NoRemote:
         """Copy the objects behind the pointers ``targets`` (``….dvc``) to the default remote.
@@ -219,6 +233,17 @@ class Dvc:
                 other._run("fetch", "--remote", remote, *targets)
             found = check_store(other.root / "read", expected)
         return replace(found, store=f"remote '{remote}'")
+
+    def use_page(self, text: str) -> None:
+        """Have `dvc plots` write its pages into the HTML ``text``, on this machine.
+
+        ``{plot_divs}`` in it is where the pictures go. A page of the user's own stays theirs.
+        """
+        path = self.root / ".dvc" / _PAGE
+        if self._settings.get("plots.html_template") not in (None, _PAGE):
+            return
+        if write_if_changed(path, text) or "plots.html_template" not in self._settings:
+            self._run("config", "--local", "plots.html_template", _PAGE)
 
     def pointers(self) -> list[str]:
         """The pointers of the project: splits, snapshots, and what entries keep."""
@@ -331,4 +356,16 @@ class Dvc:
             f"dvc {' '.join(arguments)}: {ended}\n{err.read_text().strip()}",
             where=Where(str(self.root)),
             exit_code=ExitCode.ENVIRONMENT,
+        )
+
+
+def _same(path: Path, name: str, sha256: str) -> None:
+    if file_digest(path) != sha256:
+        raise EopError(
+            "EOP644",
+            f"the bytes are not those recorded for it ({path})",
+            where=Where(name),
+            hint="bring the file back that the entry was made with; its SHA-256 is "
+            f"{sha256[:16]}...",
+            exit_code=ExitCode.DATA,
         )

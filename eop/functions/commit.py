@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 
 from eop.core.errors import EopError, ExitCode, Where
 from eop.knowledge.pages import WIKI
+from eop.leaderboard.board import BOARD, TEMPLATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eop.project.project import Project
 
-_TRACKED = ("leaderboard", "knowledge", "data")
+_TRACKED = ("leaderboard", "knowledge", "data", TEMPLATE_FOLDER)
 
 
 def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence[str]) -> None:
     """Commit these entries, their notes and DVC ``pointers``, or print how to.
 
     A person's branch is theirs: without ``commit: true`` in the config nothing touches it, and
-    with it only the files of these entries and the wiki are committed. Raises ``EopError``
-    (EOP660) with git's own words when git refuses.
+    with it only the files of these entries, the wiki and what DVC shows are committed. Raises
+    ``EopError`` (EOP660) with git's own words when git refuses.
     """
     message = f"leaderboard: {', '.join(entries)}"
     if not project.config.commit:
@@ -40,7 +41,7 @@ def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence
 
 def _paths(entries: Sequence[str], pointers: Sequence[str]) -> list[str]:
     """What an iteration adds, relative to the root; DVC names its data in ``.gitignore`` files."""
-    found = [path for entry in entries for path in _of_entry(entry)]
+    found = [path for entry in entries for path in _of_entry(entry)] + [BOARD, TEMPLATE_FOLDER]
     for pointer in pointers:
         folder = pointer.rpartition("/")[0]
         found += [pointer, f"{folder}/.gitignore", f"{folder}/manifest.json"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_FILE = "config/schemas/entry.schema.yaml"
+# Held by whoever writes below leaderboard/.
+LOCK = "runs/.leaderboard.lock"
 _GIVEN = ("patch.diff", "config.yaml", "curve.tsv", "curve-refit.tsv")
 _NAMES = ("entry.yaml", "metrics.json", "dvc.yaml", *_GIVEN)
 
@@ -42,7 +44,7 @@ def write_entry(root: Path, entry: Entry, files: Mapping[str, bytes]) -> Path:
     """
     content = _content(root, entry, files)
     folder = entry_folder(root, entry.id)
-    with exclusive(root / "runs" / ".leaderboard.lock", wait=True):
+    with exclusive(root / LOCK, wait=True):
         if (folder / "entry.yaml").exists():
             _refuse_conflict(folder, content)
             return folder

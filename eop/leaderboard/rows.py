@@ -8,15 +8,16 @@ import pandas as pd
 
 from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.files import read_entries
+from eop.leaderboard.ranking import metric, ranked
 from eop.leaderboard.selection import Selection, recorded
 from eop.leaderboard.standing import standing, stands_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from eop.leaderboard.anchors import Anchor
-    from eop.leaderboard.entry import Entry, Scores
+    from eop.leaderboard.entry import Entry
 
 _NUMBERS = (
     "test_ndcg@10",
@@ -72,17 +73,6 @@ def rows(root: Path, selection: Selection | None = None) -> pd.DataFrame:
     return frame.astype(types)
 
 
-def ranked(entries: Iterable[Entry]) -> list[Entry]:
-    """Split by split; in each, best canonical test NDCG@10 first and those without one last."""
-    return sorted(entries, key=_rank)
-
-
-def _rank(entry: Entry) -> tuple[str, str, bool, float, str]:
-    split = entry.evidence["split"]
-    score = _metric(entry.test, "ndcg@10")
-    return (split["dataset"], split["digest"], score is None, -(score or 0.0), entry.id)
-
-
 def _record_columns() -> tuple[str, ...]:
     origin = ("dataset", "split", "entry", "kind", "run", "iteration", "title", "parent")
     measured = ("outcome", "standing", "promoted", *_NUMBERS, "seeds", "test_reads")
@@ -110,11 +100,11 @@ def _record(
         "outcome": entry.outcome,
         "standing": standing(entry),
         "promoted": decision.promoted if decision else None,
-        "test_ndcg@10": _metric(entry.test, "ndcg@10"),
+        "test_ndcg@10": metric(entry.test, "ndcg@10"),
         **_ends("test", entry.test.interval if entry.test else None),
-        "test_hr@10": _metric(entry.test, "hr@10"),
-        "test_mrr": _metric(entry.test, "mrr"),
-        "validation_ndcg@10": _metric(entry.validation, "ndcg@10"),
+        "test_hr@10": metric(entry.test, "hr@10"),
+        "test_mrr": metric(entry.test, "mrr"),
+        "validation_ndcg@10": metric(entry.validation, "ndcg@10"),
         **_ends("validation", entry.validation.interval if entry.validation else None),
         "delta": decision.delta if decision else None,
         **_ends("delta", decision.interval if decision else None),
@@ -122,7 +112,7 @@ def _record(
         **_ends("on_test", compared.interval if compared else None),
         "p_adjusted": decision.p_adjusted if decision else None,
         "detectable": decision.detectable if decision else None,
-        "over_base": _over(entry, _metric(base.test, "ndcg@10") if base else None),
+        "over_base": _over(entry, metric(base.test, "ndcg@10") if base else None),
         "over_anchor": _over(entry, anchor.ndcg if anchor else None),
         "seeds": len(entry.test.seeds) if entry.test else None,
         "test_reads": entry.test_reads,
@@ -144,9 +134,5 @@ def _ends(name: str, interval: tuple[float, float] | None) -> dict[str, float | 
 
 def _over(entry: Entry, other: float | None) -> float | None:
     """The test NDCG@10 of a row less another's; ``None`` when one is missing."""
-    own = _metric(entry.test, "ndcg@10")
+    own = metric(entry.test, "ndcg@10")
     return None if own is None or other is None else own - other
-
-
-def _metric(scores: Scores | None, name: str) -> float | None:
-    return scores.mean[name] if scores else None

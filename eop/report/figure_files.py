@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_bytes
 from eop.leaderboard import read_entries
-from eop.leaderboard.rows import ranked
+from eop.leaderboard.ranking import ranked
 from eop.leaderboard.selection import Selection
 from eop.project.project import Project
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from eop.compile.layout import layout
-from eop.leaderboard.rows import ranked
+from eop.leaderboard.ranking import ranked
 from eop.leaderboard.standing import standing
 from eop.leaderboard.summary import summaries
 from eop.report.curves import common_limit, interval_bar

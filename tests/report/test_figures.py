@@ -23,7 +23,7 @@ from reported_run import HOSTILE, reported
 
 from eop.cli import cli
 from eop.leaderboard import Decision, Proposal, Scores, write_entry
-from eop.leaderboard.rows import ranked
+from eop.leaderboard.ranking import ranked
 from eop.report.figure_drawing import width_px, wrapped
 from eop.report.figures import MOST_ROWS, leaderboard_figure, noise_figure
 
