@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eop.cli.output import json_option, print_json
+from eop.cli.output import json_option, print_json, say_files
 from eop.core.errors import ExitCode
 from eop.evidence import Dvc
 from eop.leaderboard.board import write_board
@@ -63,18 +63,20 @@ def check(root: Path, remote: bool, as_json: bool) -> None:
     short_help="Bring up to date what dvc metrics, plots and params show.",
     epilog="Example: eop store index",
 )
+@json_option
 @click.pass_obj
-def index(root: Path) -> None:
+def index(root: Path, as_json: bool) -> None:
     """Make leaderboard/board/ anew from the entries, for `dvc metrics`, `plots` and `params`.
 
     Each iteration that is recorded does so too. By hand it is needed after a merge of branches that
-    both have new entries. On this machine `dvc plots` then also draws without a network.
+    both have new entries. In a DVC project `dvc plots` then also draws without a network on this
+    machine. Prints the files that were not up to date.
     """
-    for path in write_board(root):
-        click.echo(path)
+    written = write_board(root)
     dvc = Dvc(root)
-    dvc.init()
-    dvc.use_page(dvc_page(root / "runs"))
+    if dvc.initialised:
+        dvc.use_page(dvc_page(root / "runs"))
+    say_files(written, as_json=as_json)
 
 
 def _remedy(remote: bool) -> str:

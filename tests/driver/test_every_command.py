@@ -56,6 +56,7 @@ GIVEN: dict[str, tuple[str, int]] = {
     "knowledge graph": ("graph-of-knowledge", 0),
     "reproduce": ("nobody", ExitCode.STATE),
     "store check": ("", ExitCode.ENVIRONMENT),
+    "store index": ("", 0),
     "doctor": ("", ExitCode.ENVIRONMENT),
     "completion": ("bash", 0),
 }

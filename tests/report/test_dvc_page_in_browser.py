@@ -15,6 +15,7 @@ from entry_samples import FILES, candidate, project
 from playwright.sync_api import sync_playwright
 
 from eop.cli import cli
+from eop.evidence import Dvc
 from eop.leaderboard import write_entry
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ pytestmark = [
 def test_the_pictures_are_drawn_without_a_network(tmp_path: Path) -> None:
     root = project(tmp_path / "project")
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    Dvc(root).init()
     for number, ndcg in enumerate((0.10, 0.12, 0.15)):
         write_entry(root, candidate(f"d-it01-p0{number + 1}", ndcg), FILES)
     done = CliRunner().invoke(cli, ["--project", str(root), "store", "index"])
