@@ -20,6 +20,7 @@ from eop.core.locks import LockHeldError, acquire
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines, onward_lines
 from eop.driver.gpus import devices
+from eop.driver.refusals import Refusals
 from eop.driver.start import open_run
 from eop.functions.split import require_data
 from eop.project.config import check_keys, resolve
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
 class Flow:
     """An opened project, as the Snakefile sees it. ``lock`` is held until the process ends.
 
-    ``opened_at`` is the number of the last event before any job of this call.
+    ``opened_at`` is the number of the last event before any job of this call; ``refusals`` are
+    those of jobs that a person halts meanwhile.
     """
 
     project: Project
     lock: IO[str] | None
     opened_at: int = 0
+    refusals: Refusals | None = None
 
     @property
     def compiled(self) -> list[str]:
@@ -100,6 +103,9 @@ class Flow:
                 moved = position.state.seq > self.opened_at
                 if moved and (self.project.run_dir / "report.html").is_file():
                     write_page(self.project.root, self.project.run)
+            if self.refusals is not None and self.refusals.are_all:
+                # As at a gate: what could run has run. Snakemake would end as if a job had failed.
+                sys.exit(int(ExitCode.OK))
 
 
 def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
@@ -112,7 +118,9 @@ def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
         lock = lock_project(root)
         position = advance_and_compile(project)
         _announce(project, position)
-        return Flow(project, lock, position.state.seq)
+        refusals = Refusals(project)
+        logger.addFilter(refusals)
+        return Flow(project, lock, position.state.seq, refusals)
 
 
 def load_project(root: Path, raw: Mapping[str, Any]) -> Project:
