@@ -246,7 +246,7 @@ def test_the_report_needs_nothing_else(demo: tuple[Project, str]) -> None:
     page = (project.root / "runs" / RUN / "report.html").read_text()
     assert not re.findall(r"""(?:src|href)=["']?https?:""", page)
     badges = re.findall(r'class="badge \w+">([^<]*)<', page)
-    assert badges[0] == "completed", "the run's own: the last call knows the end"
+    assert badges[0] == "ended: completed", "the run's own: the last call knows the end"
     for title in ("Genres as a side feature", "Blocks without the residual", "mixture of logits"):
         assert title.lower() in page.lower()
 
