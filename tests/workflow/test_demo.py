@@ -15,6 +15,7 @@ import networkx
 import pytest
 import yaml
 from conftest import ROOT, Project
+from doc_pages import blocks, compared, shown
 
 from eop.core.errors import EopError
 from eop.driver.demo import make_project
@@ -260,6 +261,22 @@ def test_status_and_leaderboard_as_text_and_data(demo: tuple[Project, str]) -> N
     assert rows[-1]["test_ndcg@10"] is None
 
 
+@pytest.mark.parametrize(
+    ("page", "first", "argv"),
+    [
+        ("README.md", "synthetic, split", ("leaderboard",)),
+        ("docs/statistics.md", "demo-synthetic, synthetic", ("leaderboard", "--summary")),
+    ],
+)
+def test_what_pages_show_of_it_is_what_it_prints(
+    demo: tuple[Project, str], page: str, first: str, argv: tuple[str, ...]
+) -> None:
+    [block] = [block for block in blocks(page) if block.first.startswith(first)]
+    # The width of the terminal in which it was taken.
+    printed = demo[0].command("env", "COLUMNS=80", sys.executable, "-m", "eop.cli", *argv).stdout
+    assert shown(compared(block.text), compared(printed)), printed
+
+
 def test_a_second_demo_replaces_the_first_and_nothing_else(
     demo: tuple[Project, str], tmp_path: Path
 ) -> None:
@@ -317,10 +334,13 @@ def test_snakemake_makes_an_entry_again(clone: Project) -> None:
 
 def test_a_wrong_recorded_metric_fails_the_reproduction(clone: Project) -> None:
     assert repro(clone, "popularity").returncode == 0
-    path = clone.root / f"leaderboard/{RUN}-popularity/entry.yaml"
-    row = yaml.safe_load(path.read_text())
+    folder = clone.root / f"leaderboard/{RUN}-popularity"
+    row = yaml.safe_load((folder / "entry.yaml").read_text())
     row["test"]["mean"]["ndcg@10"] += 0.001
-    path.write_text(yaml.safe_dump(row))
+    (folder / "entry.yaml").write_text(yaml.safe_dump(row))
+    assert "metrics.json does not say" in repro(clone, "popularity").stderr
+    shown = json.loads((folder / "metrics.json").read_text())
+    (folder / "metrics.json").write_text(json.dumps({**shown, "test": row["test"]}))
     done = repro(clone, "popularity")
     assert done.returncode != 0
     assert "was not reproduced" in done.stdout + done.stderr
