@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.agents.jail import Isolation, Level, detect
+from eop.functions.order_notes import order_notes
 from eop.runtime.answers import commands
 
 if TYPE_CHECKING:
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def closing_lines(project: Project, position: Position) -> list[str]:
-    """One block of text per gate that waits, and one when the run is paused or has ended."""
-    lines = [_gate(project, gate) for gate in position.waiting]
+    """A block of text per gate that waits, one when the run is paused or has ended.
+
+    Before them a line for each answer that could not be taken as it was written.
+    """
+    lines = [f"NOTE: {note}" for note in order_notes(project, position.state)]
+    lines += [_gate(project, gate) for gate in position.waiting]
     halt = position.state.halt
     if halt and not position.ended:
         lines.append(

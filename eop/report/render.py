@@ -8,6 +8,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from eop.core.files import write_text
+from eop.functions.order_notes import order_notes
 from eop.leaderboard.anchors import read_anchors
 from eop.leaderboard.rows import rows
 from eop.project.project import Project
@@ -80,14 +81,14 @@ def status_json(project: Project, position: Position, seen: Progress) -> dict[st
         **asdict(shown),
         "at_work": [doing_json(node) for node in working],
         "waiting": [asdict(gate) for gate in shown.waiting],
-        "problems": _problems(position),
+        "problems": _problems(project, position),
     }
 
 
 def status_text(project: Project, position: Position, seen: Progress) -> str:
     """Where a run stands, for people; each command that opens a gate has a line of its own."""
     shown, working = _view(project), working_nodes(project, seen)
-    problems = _problems(position)
+    problems = _problems(project, position)
     return _text(lambda console: print_status(console, shown, working, problems))
 
 
@@ -134,8 +135,10 @@ def _view(project: Project) -> RunView:
     return view(project.plan, trace.state(), trace.events())
 
 
-def _problems(position: Position) -> list[str]:
-    return [problem for gate in position.waiting for problem in gate.problems]
+def _problems(project: Project, position: Position) -> list[str]:
+    """What to know of answers: those that decide nothing, and those that say too much."""
+    of_gates = [problem for gate in position.waiting for problem in gate.problems]
+    return [*of_gates, *order_notes(project, position.state)]
 
 
 def _text(show: Callable[[Console], None]) -> str:

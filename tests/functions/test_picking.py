@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from eop.core.files import read_json, write_json
 from eop.core.schema import problems
 from eop.core.yaml_files import read_yaml
+from eop.driver.announce import closing_lines
 from eop.driver.told import sections
 from eop.functions.picking import order_words, picked
 from eop.functions.registry import function
 from eop.protocol.model import Gate, OnReject, Output, Phase
+from eop.report import status_json, status_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "knowledge"))
 from knowledge_samples import note
@@ -154,3 +156,35 @@ def test_the_answer_of_the_gate_orders_them(run: Small) -> None:
     run.play("it01_pick", {"picked": found})
     text = sections(run.context("it02_propose"), None, None)["directions"]
     assert "   Was tried before: bad" in text
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        ("1, tree", "names 'tree', and the directions are numbered 1 to 3: the rest was taken, and "
+         "the next turn is told 1"),
+        ("7 two", "names '7', 'two', and the directions are numbered 1 to 3: the critic's holds, "
+         "and the next turn is told 3, 2"),
+    ],
+)  # fmt: skip
+def test_a_word_that_names_no_direction_is_told_to_the_person(
+    run: Small, order: str, told: str
+) -> None:
+    run.run.touch(reason=f"order: {order}\n")
+    run.play("it01_pick", {"picked": read_json(function("pick")(run.context("it01_pick")))})
+    position = run.run.advance()
+    assert position.state.iteration == 2, "it is told in the turn that goes by it"
+    (note,) = status_json(run.project, position, {})["problems"]
+    assert note == f"iteration 1: the answer's line `order:` {told}"
+    assert f"NOTE: {note}" in closing_lines(run.project, position)
+    assert f"  note {note}" in status_text(run.project, position, {}).splitlines()
+
+
+def test_an_order_that_was_taken_as_written_needs_no_word(run: Small) -> None:
+    run.run.touch(reason="order: 2, 1\n")
+    run.play("it01_pick", {"picked": read_json(function("pick")(run.context("it01_pick")))})
+    position = run.run.advance()
+    assert status_json(run.project, position, {})["problems"] == []
+    path = run.project.run_dir / "it01/pick/artifacts/picked.json"
+    path.write_text("{")
+    assert status_json(run.project, position, {})["problems"] == []
