@@ -79,6 +79,9 @@ _INTERRUPTED = 130
     show_default=True,
     help="Epochs between snapshots; an interrupted run goes on from the last one.",
 )
+@click.option(
+    "--force", is_flag=True, help="Replace what OUT holds, were it the model of another experiment."
+)
 def train_command(
     config: Path,
     recipes: tuple[Path, ...],
@@ -87,11 +90,13 @@ def train_command(
     device: str,
     precision: Precision,
     compile: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Train a model per seed and leave its checkpoint and loss curve in OUT.
 
     Ctrl-C or a SIGTERM keeps the epochs that are complete; the same command goes on from there.
+    The model of another experiment in OUT is not replaced without --force.
     On several GPUs: torchrun --nproc-per-node N -m hstu train ...
 
     Example: hstu train --config config/experiments/synthetic.yaml
@@ -107,7 +112,15 @@ def train_command(
     with joined(choose_device(device)) as team:
         for place, (seed, out) in enumerate(zip(seeds, outs, strict=True)):
             try:
-                train(experiment, out=out, seed=seed, runtime=runtime, team=team, **options)
+                train(
+                    experiment,
+                    out=out,
+                    seed=seed,
+                    runtime=runtime,
+                    team=team,
+                    replace=force,
+                    **options,
+                )
             except KeyboardInterrupt:
                 left = zip(seeds[place:], outs[place:], strict=True)
                 pairs = " ".join(f"--seed {seed} --out {out}" for seed, out in left)

@@ -20,6 +20,7 @@ from hstu.models.team import ALONE, Team
 from hstu.training.curve import EpochResult, write_curve
 from hstu.training.distributed import sum_gradients, sum_step
 from hstu.training.objective import NextItem, Objective, Step, make_optimizer
+from hstu.training.out_folder import require_own
 from hstu.training.preference import Preference
 from hstu.training.progress import Reporter, Silent, reporter
 from hstu.training.runtime import DEFAULT, Runtime, repeat_exactly
@@ -44,6 +45,7 @@ def train(
     team: Team = ALONE,
     snapshot_every: int = 1,
     progress: Reporter | None = None,
+    replace: bool = True,
 ) -> Hstu:
     """Train on ``data/train.parquet`` and ``data/items.parquet``; leave a checkpoint in ``out``.
 
@@ -55,7 +57,8 @@ def train(
     the training that follows a selection. ``start`` is the folder of a checkpoint whose weights
     the network begins with; the optimiser and the count of epochs begin anew. ``snapshot_every``
     is in epochs. Without ``progress`` the run shows itself on stderr. Every process of a ``team``
-    calls this with equal arguments; the first one writes.
+    calls this with equal arguments; the first one writes. Without ``replace``, ``out`` may not hold
+    the model of another experiment.
 
     Raises ``HstuError`` when data, checkpoint or device cannot be used, or the loss is not finite.
 
@@ -83,6 +86,8 @@ def train(
         identity = {"config": config.to_json(), "torch": str(torch.__version__), **run}
         snapshot = Snapshot(out / "snapshot.pt", identity)
         if team.leads:
+            if not replace:
+                require_own(snapshot)
             withdraw(out)
         trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
     if team.leads:

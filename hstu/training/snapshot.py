@@ -57,6 +57,13 @@ class Snapshot:
         note(f"going on after epoch {len(curve)} ({self.path})")
         return curve
 
+    def identity_there(self) -> dict[str, Any] | None:
+        """Whose state is kept there; ``None`` without one. Raises as ``restore`` does."""
+        if not self.path.is_file():
+            return None
+        identity = self._read(torch.device("cpu"))["identity"]
+        return identity if isinstance(identity, dict) else {}
+
     def save(
         self, model: Hstu, optimizer: torch.optim.Optimizer, curve: Sequence[EpochResult]
     ) -> None:
