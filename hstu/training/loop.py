@@ -14,13 +14,13 @@ from hstu.data.batches import TrainingRows
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import sha256
 from hstu.data.items import Items
-from hstu.models import Hstu, build, save, start_from, withdraw
+from hstu.models import Hstu, build, save, start_from
 from hstu.models.devices import choose_device
 from hstu.models.team import ALONE, Team
 from hstu.training.curve import EpochResult, write_curve
 from hstu.training.distributed import sum_gradients, sum_step
 from hstu.training.objective import NextItem, Objective, Step, make_optimizer
-from hstu.training.out_folder import require_own
+from hstu.training.out_folder import make_way
 from hstu.training.preference import Preference
 from hstu.training.progress import Reporter, Silent, reporter
 from hstu.training.runtime import DEFAULT, Runtime, repeat_exactly
@@ -86,9 +86,7 @@ def train(
         identity = {"config": config.to_json(), "torch": str(torch.__version__), **run}
         snapshot = Snapshot(out / "snapshot.pt", identity)
         if team.leads:
-            if not replace:
-                require_own(snapshot)
-            withdraw(out)
+            make_way(snapshot, replace=replace)
         trainer.run(rows, out / "curve.tsv", snapshot, snapshot_every, shown)
     if team.leads:
         save(out, model, items, **run)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hstu.data.errors import ExitCode, HstuError
 from hstu.data.files import read_json
+from hstu.models import withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +18,18 @@ if TYPE_CHECKING:
 _EXPERIMENT = ("config", "seed", "data", "start")
 
 
-def require_own(snapshot: Snapshot) -> None:
-    """Raise ``HstuError`` when the folder of ``snapshot`` has a model that is not of its identity.
+def make_way(snapshot: Snapshot, *, replace: bool) -> None:
+    """Take back the finished model in the folder of ``snapshot``, before it is trained there.
 
-    It is a finished one, or the epochs of one that was interrupted. The same experiment may be
-    trained again, and an interrupted one goes on.
+    Without ``replace``, ``HstuError`` when the model is not of the snapshot's identity, or the
+    epochs of an interrupted training are not.
     """
+    if not replace:
+        _require_own(snapshot)
+    withdraw(snapshot.path.parent)
+
+
+def _require_own(snapshot: Snapshot) -> None:
     side_car = snapshot.path.with_name("checkpoint.json")
     known = {
         "a model": read_json(side_car) if side_car.is_file() else None,
