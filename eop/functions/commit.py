@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from eop.project.project import Project
 
+# What a writer that was killed has left beside the file that it wrote.
+_NO_LEFTOVERS = ":(exclude,glob)**/.*.tmp"
 _TRACKED = ("leaderboard", "knowledge", "data", TEMPLATE_FOLDER)
 
 
@@ -33,6 +35,7 @@ def commit_or_print(project: Project, entries: Sequence[str], pointers: Sequence
     paths += [f"{WIKI}/{page.name}" for page in sorted((project.root / WIKI).glob("*.md"))]
     if not paths:
         return
+    paths.append(_NO_LEFTOVERS)
     _git(project, "add", "--", *paths)
     changed = _git(project, "diff", "--cached", "--name-only", "--", *paths)
     if changed.strip():

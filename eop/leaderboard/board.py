@@ -54,8 +54,9 @@ def write_board(root: Path) -> list[str]:
             for path in sorted(content, key=lambda path: (path == last, path))
             if write_if_changed(root / path, content[path])
         ]
-        for path in sorted((root / BOARD).rglob("*.json")) + sorted((root / BOARD).glob("*.yaml")):
-            if path.relative_to(root).as_posix() not in content:
+        # A table of other rows, or what a writer that was killed has left.
+        for path in [*(root / BOARD).rglob("*"), *(root / TEMPLATE_FOLDER).glob(".*.tmp")]:
+            if path.is_file() and path.relative_to(root).as_posix() not in content:
                 path.unlink()
     return written
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from entry_samples import project as with_schema
+from decided_run import decided
 from function_runs import Small, metrics, small
 
-from eop.core.files import write_bytes, write_json
 from eop.functions import publish, record
 from eop.functions.commit import commit_or_print
 from eop.functions.results import candidates
@@ -22,30 +20,6 @@ from eop.runtime.node import Outcome, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_REASON = {"delta": None, "interval": None, "promoted": False, "reason": "not measured"}
-
-
-def decided(root: Path, *, lost: bool = True) -> Small:
-    """A run that stands before `publish`: one branch was judged, one failed if ``lost``."""
-    run = small(with_schema(root))
-    split = run.project.split_dir
-    write_json(split / "manifest.json", {"dataset": "toy", "digest": "d" * 64, "files": {}})
-    content = b"a snapshot"
-    snapshot = {"path": "data/snapshots/abc.tar", "sha256": hashlib.sha256(content).hexdigest()}
-    write_json(run.project.run_dir / "base" / "snapshot.json", snapshot)
-    write_bytes(root / snapshot["path"], content)
-    run.to_branches()
-    run.branch("p01")
-    if lost:
-        run.lose("p02")
-    else:
-        run.branch("p02")
-    entries = ("r1-it01-p01", "r1-it01-p02")
-    verdicts = [{"entry": entry, **_REASON} for entry in entries]
-    decision = {"champion": "r1-base", "parent": "r1-base", "candidates": verdicts}
-    run.play("it01_promote", {"decision": decision})
-    return run
 
 
 def test_every_end_becomes_a_row(tmp_path: Path) -> None:
@@ -179,6 +153,7 @@ def repository(root: Path, *, commit: bool) -> Small:
     for path in (
         "leaderboard/r1-base/entry.yaml",
         "leaderboard/r1-base/.gitignore",
+        "leaderboard/r1-base/.evidence.tar.5f3a.tmp",
         "leaderboard/draft/entry.yaml",
         "knowledge/notes/r1-base.md",
         "knowledge/notes/mine.md",
