@@ -82,7 +82,7 @@ def train(
     runtime.prepare(model)
     objective = choose_objective(model, len(items), team, fresh=start is None)
     trainer = Trainer(model, make_optimizer(model, config.train), objective, seed, team)
-    with progress or (reporter(config.train.epochs) if team.leads else Silent()) as shown:
+    with progress or (reporter(config.train.epochs, seed) if team.leads else Silent()) as shown:
         identity = {"config": config.to_json(), "torch": str(torch.__version__), **run}
         snapshot = Snapshot(out / "snapshot.pt", identity)
         if team.leads:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -67,9 +68,9 @@ class Silent(Lines):
 
 
 class Bar(Lines):
-    """A progress bar with loss, tokens per second and the time that is left."""
+    """A progress bar with loss, tokens per second and, once an epoch is over, what is left."""
 
-    def __init__(self, epochs: int) -> None:
+    def __init__(self, epochs: int, seed: int) -> None:
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -77,12 +78,14 @@ class Bar(Lines):
             TextColumn("{task.fields[loss]}"),
             TextColumn("{task.fields[speed]}"),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=self._console,
         )
-        self._epochs = epochs
-        self._task = self._progress.add_task("training", total=epochs, loss="", speed="")
+        self._epochs, self._seed = epochs, seed
+        self._over: list[float] = []
+        self._task = self._progress.add_task(
+            f"seed {seed}", total=epochs, loss="", speed="", left=""
+        )
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -96,19 +99,32 @@ class Bar(Lines):
         self._progress.update(
             self._task,
             completed=so_far.epoch - 1 + done,
-            description=f"epoch {so_far.epoch}/{self._epochs}",
+            description=f"seed {self._seed} epoch {so_far.epoch}/{self._epochs}",
             loss=f"loss {so_far.loss:.4f}",
             speed=_speed(so_far),
+            left=self._left(self._epochs - so_far.epoch + 1 - done),
         )
+
+    def epoch(self, row: EpochResult, epochs: int) -> None:
+        """Print the epoch's line, and go by its time."""
+        super().epoch(row, epochs)
+        self._over.append(row.seconds)
+
+    def _left(self, epochs: float) -> str:
+        """The time of so many epochs, by the mean of those that this process has seen."""
+        if not self._over:
+            return ""
+        seconds = round(epochs * sum(self._over) / len(self._over))
+        return f"about {timedelta(seconds=seconds)} left"
 
     def note(self, text: str) -> None:
         """Print ``text`` above the bar."""
         self._console.print(text, highlight=False, markup=False)
 
 
-def reporter(epochs: int) -> Reporter:
+def reporter(epochs: int, seed: int) -> Reporter:
     """A bar where stderr is a terminal, lines elsewhere."""
-    return Bar(epochs) if sys.stderr.isatty() else Lines()
+    return Bar(epochs, seed) if sys.stderr.isatty() else Lines()
 
 
 def _speed(row: EpochResult) -> str:

@@ -289,15 +289,20 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with reporter(4) as shown:
+    with reporter(4, seed=7) as shown:
         assert isinstance(shown, Bar)
-        shown.batch(EpochResult(2, 3.25, 5000, 2.0, {}), 0.5)
+        shown.batch(EpochResult(1, 3.25, 5000, 2.0, {}), 0.5)
         shown.note("[a note] 1")
+        before = terminal.getvalue()
+        shown.epoch(EpochResult(1, 3.25, 10000, 4.0, {}), 4)
+        shown.batch(EpochResult(2, 3.25, 5000, 2.0, {}), 0.5)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
-    for part in ("epoch 2/4", "loss 3.2500", "2,500 tokens/s", "left", "[a note] 1"):
+    for part in ("seed 7 epoch 2/4", "loss 3.2500", "2,500 tokens/s", "[a note] 1"):
         assert part in text
+    assert "left" not in before, "nobody knows before an epoch is over"
+    assert "about 0:00:10 left" in text
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert not isinstance(reporter(4), Bar)
+    assert not isinstance(reporter(4, seed=7), Bar)
 
 
 def test_a_curve_has_its_columns(baseline: Path) -> None:
