@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -77,7 +77,6 @@ class Bar(Lines):
             BarColumn(),
             TextColumn("{task.fields[loss]}"),
             TextColumn("{task.fields[speed]}"),
-            TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
             console=self._console,
         )

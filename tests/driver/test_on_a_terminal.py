@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -16,13 +18,18 @@ from typing import TYPE_CHECKING
 import pytest
 from begun import begun_project
 
+from eop.cli import watch
+from eop.core.files import write_json
 from eop.driver.loop import position_of
+from eop.patterns import attempts
 from eop.project.project import Project
+from eop.report import Beat
 from eop.runtime.lifecycle import enter
 from eop.runtime.node import Instance
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 COLUMNS, ROWS = 80, 24
@@ -96,6 +103,68 @@ def test_the_picture_fits_is_drawn_again_and_gives_the_terminal_back(root: Path)
     os.kill(terminal.process.pid, signal.SIGINT)
     assert terminal.end() == 0
     assert terminal.text.rstrip().rfind("\x1b[?25h") > terminal.text.rfind("\x1b[?25l")
+
+
+@pytest.fixture
+def agent(root: Path) -> Iterator[Path]:
+    """The agent's attempt, as its runtime begins it; what it does next is a line of its stream."""
+    at = root / "runs/minimal-synthetic/it01/look/work/01-reader/a01"
+    at.mkdir(parents=True)
+    attempts.begin(at, "same", "scripted")
+    turn = {"role": "reader", "round": 1}
+    write_json(at / "request.json", {"turn": turn, "limits": {"actions": 10}})
+    tells(at, {"type": "started"})
+    yield at
+    shutil.rmtree(at.parent)
+
+
+def tells(at: Path, line: dict[str, str]) -> None:
+    with (at / "stdout").open("a") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+READS = {"type": "tool_call", "id": "1", "name": "Read", "target": "hstu/models/hstu.py"}
+
+
+def test_the_picture_follows_what_an_agent_does(root: Path, agent: Path) -> None:
+    terminal = Terminal(root, "status", "--watch")
+    terminal.read(until="reader (scripted) for ")
+    assert ": has begun" in terminal.text
+    tells(agent, READS)
+    terminal.read(until="1 of 10 actions")
+    shown = " ".join(CONTROL.sub("", terminal.text).split())
+    assert ": Read hstu/models/hstu.py" in shown
+    os.kill(terminal.process.pid, signal.SIGINT)
+    assert terminal.end() == 0
+    assert max(map(len, lines(terminal.text.replace("\r", "\n")))) <= COLUMNS
+
+
+def test_status_says_once_what_the_picture_does(root: Path, agent: Path) -> None:
+    tells(agent, READS)
+    terminal = Terminal(root, "status")
+    assert terminal.end() == 0
+    shown = " ".join(CONTROL.sub("", terminal.text).split())
+    assert "minimal-synthetic at work (protocol minimal 0.1.0" in shown
+    assert "reader (scripted) for " in shown
+    assert "look at work" in shown
+    asked = Terminal(root, "status", "--json")
+    assert asked.end() == 0
+    (node,) = json.loads(asked.text)["at_work"]
+    assert node["agents"][0]["last"] == "Read hstu/models/hstu.py"
+
+
+def test_beside_snakemake_s_lines_stands_what_is_at_work(
+    root: Path, agent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LOOK_S", 0.0)
+    monkeypatch.setattr(watch, "Beat", lambda: Beat(every_s=0.0))
+    news = watch.News(Project.of_run(root, "minimal-synthetic"))
+    (line,) = news.lines()
+    assert "it01_look" in line and "reader (scripted) for " in line
+    assert list(news.lines()) == [], "nothing has changed"
+    tells(agent, READS)
+    (line,) = news.lines()
+    assert line.endswith(": Read hstu/models/hstu.py")
 
 
 @pytest.mark.parametrize("arguments", [("status",), ("status", "--watch")])
