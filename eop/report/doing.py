@@ -147,7 +147,7 @@ def _agent(agent: AgentProgress, now: float) -> Iterator[str]:
         f"for {_whole(max(0.0, now - agent.began_at))}: {', '.join(spent)}"
     )
     if agent.last:
-        quiet = max(0.0, now - agent.told_at) if agent.told_at is not None else 0.0
+        quiet = now - agent.told_at if agent.told_at is not None else 0.0
         when = "now" if quiet < _NOW_S else f"{_whole(quiet)} ago"
         yield f"{when}: {one_line(agent.last, _MOST_SAID)}"
 
