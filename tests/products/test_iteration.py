@@ -88,7 +88,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     make_project(root)
     with ScriptedModel(script(), TOKEN) as model:
         name_products(root, model.url)
-        prepare, run, look = blocks("bash")
+        _, prepare, _, run, look = blocks("sh")
         done = shell(root, prepare)
         assert done.returncode == 0, done.stdout
         for gate in GATES:
