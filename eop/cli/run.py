@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -15,6 +16,7 @@ from eop.cli.completions import entries, shipped_protocols
 from eop.cli.output import json_option, print_json
 from eop.cli.watch import News
 from eop.core.errors import ExitCode
+from eop.core.processes import die_with_parent
 from eop.driver.create import create
 from eop.driver.demo import play
 from eop.driver.loop import run_until_still
@@ -131,6 +133,9 @@ def reproduce(
     what the entry's DVC stage runs:
     dvc repro -f -s --no-run-cache leaderboard/ENTRY/dvc.yaml:reproduce
     """
+    if "DVC_STAGE" in os.environ:
+        # DVC that is killed leaves its stage's command alive, and this one has a training.
+        die_with_parent()
     to = out or root / "repro" / entry.name
     verdict = reproduce_entry(root, entry.name, to, threads=threads, isolation=isolation)
     if as_json:

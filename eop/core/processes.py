@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _GRACE_S = 5.0
+_SET_DEATH_SIGNAL = 1
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ def run(
         finally:
             _end_group(child)
     return Completed(child.returncode, time.monotonic() - started, timed_out)
+
+
+def die_with_parent() -> None:
+    """From here on this process gets SIGTERM when the one that started it dies (Linux alone)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
 
 
 def _end_group(child: subprocess.Popen[bytes]) -> None:
