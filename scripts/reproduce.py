@@ -1,5 +1,8 @@
 """Rule reproduce: one entry made again from what it recorded."""
 
+import os
+
+from eop.driver.gpus import devices
 from eop.driver.shim import rule
 from eop.functions.reproduce import reproduce
 
@@ -10,4 +13,5 @@ with rule(snakemake) as root:
         root / "repro" / snakemake.wildcards.entry,
         threads=None,
         isolation=snakemake.params.isolation,
+        gpus=len(devices(os.environ)),
     )

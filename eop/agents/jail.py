@@ -108,6 +108,7 @@ class Jail:
         write: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
         way: Way | None = None,
+        loopback: bool = False,
     ) -> list[str]:
         """The command line that runs ``argv`` confined.
 
@@ -115,7 +116,8 @@ class Jail:
         interpreter are readable always. ``hidden`` stays out of reach even below those. The
         current directory and the environment pass through. There is no network but ``way``, as far
         as ``containment`` says; without ``way`` Landlock denies TCP (ABI 4 on), bubblewrap every
-        network. ``EopError`` when ``hidden`` cannot be held.
+        network. ``loopback``: its processes may talk to each other over a loopback that is theirs
+        alone. ``EopError`` when ``hidden`` or ``loopback`` cannot be held.
         """
         readable = [*_base_paths(), *_real(read)]
         writable, concealed = _real(write), _real(hidden)
@@ -126,7 +128,7 @@ class Jail:
             case Level.BWRAP:
                 return _bwrap(argv, readable, writable, concealed)
             case Level.LANDLOCK:
-                return _landlock(argv, readable, writable, concealed, _network(way))
+                return _landlock(argv, readable, writable, concealed, _network(way, loopback))
             case Level.NONE:
                 return list(argv)
 
@@ -197,9 +199,17 @@ def landlock_has_networks() -> bool:
     return subprocess.run(trial, capture_output=True, check=False).returncode == 0
 
 
-def _network(way: Way | None) -> str:
+def _network(way: Way | None, loopback: bool) -> str:
+    if loopback and not landlock_has_networks():
+        raise EopError(
+            "EOP862",
+            "the processes of one command talk by TCP, and Landlock alone cannot keep that inside",
+            hint="install bubblewrap, or allow this machine network namespaces; a training in one "
+            "process (gpus: 1) needs neither",
+            exit_code=ExitCode.ENVIRONMENT,
+        )
     if way is None:
-        return landlock.CLOSED
+        return landlock.OWN if loopback else landlock.CLOSED
     return landlock.OWN if way.socket else str(way.port)
 
 

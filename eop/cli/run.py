@@ -19,6 +19,7 @@ from eop.core.errors import ExitCode
 from eop.core.processes import die_with_parent
 from eop.driver.create import create
 from eop.driver.demo import play
+from eop.driver.gpus import devices
 from eop.driver.loop import run_until_still
 from eop.functions.lineage import base_id
 from eop.functions.reproduce import reproduce as reproduce_entry
@@ -137,7 +138,8 @@ def reproduce(
         # DVC that is killed leaves its stage's command alive, and this one has a training.
         die_with_parent()
     to = out or root / "repro" / entry.name
-    verdict = reproduce_entry(root, entry.name, to, threads=threads, isolation=isolation)
+    gpus = len(devices(os.environ))
+    verdict = reproduce_entry(root, entry.name, to, threads=threads, isolation=isolation, gpus=gpus)
     if as_json:
         facts = {"reproduced": verdict.reproduced, "identical": verdict.identical}
         distance = {"largest_difference": verdict.largest, "tolerance": verdict.tolerance}

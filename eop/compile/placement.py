@@ -8,9 +8,14 @@ from eop.protocol.signatures import FUNCTIONS, NETWORK
 
 
 def cores(step: Phase | Gate, threads: int) -> int:
-    """Cores of a step's job: those that it asks for, and ``threads`` where it trains or judges."""
-    asked = step.resources.cpus if isinstance(step, Phase) else 1
-    return max(asked, threads) if _runs(step) == NETWORK else asked
+    """Cores of a step's job: those that it asks for, and ``threads`` where it trains or judges.
+
+    A training over several GPUs has that many threads for each.
+    """
+    if not isinstance(step, Phase):
+        return 1
+    asked, gpus = step.resources.cpus, step.resources.gpus
+    return max(asked, threads * max(1, gpus)) if _runs(step) == NETWORK else asked
 
 
 def stays(step: Phase | Gate, agent_jobs: str) -> bool:

@@ -75,7 +75,8 @@ def _work(project: Project, instance: Instance, entered: Entered) -> NodeResult:
     if (context.directory / "artifacts").exists():
         shutil.rmtree(context.directory / "artifacts")
     started = time.monotonic()
-    with held(project.root / "runs" / ".gpus", phase.resources.gpus):
+    with held(project.root / "runs" / ".gpus", phase.id, phase.resources.gpus) as gpus:
+        context = replace(context, processes=max(1, gpus))
         result = _call(context) if phase.function else _ask(context)
     usage = result.usage._replace(wall_s=time.monotonic() - started)
     return replace(result, usage=usage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from eop.core.files import write_if_changed
 from eop.core.locks import LockHeldError, acquire
 from eop.driver.agent import products
 from eop.driver.announce import closing_lines, onward_lines
-from eop.driver.gpus import devices
+from eop.driver.gpus import share
 from eop.driver.refusals import Refusals
 from eop.driver.start import open_run
 from eop.functions.split import require_data
@@ -63,7 +62,7 @@ class Flow:
         """Refuse what cannot go well, before any job starts.
 
         That is: flags that would make Snakemake forget what has happened, an agent product that
-        is not ready, a data set that is not there.
+        is not ready, a data set that is not there, more GPUs in a phase than this machine has.
         """
         dag, execution = workflow.dag_settings, workflow.execution_settings
         used = {
@@ -84,7 +83,7 @@ class Flow:
                     exit_code=ExitCode.USAGE,
                 )
             _require_git()
-            _share_gpus(workflow)
+            share(workflow, self.project.plan)
             products(self.project)
             require_data(self.project)
 
@@ -171,14 +170,6 @@ def advance_and_compile(project: Project) -> Position:
 def _announce(project: Project, position: Position) -> None:
     for line in closing_lines(project, position):
         logger.warning(line)
-
-
-def _share_gpus(workflow: Any) -> None:
-    """On this machine no more jobs at once than it has GPUs for, unless somebody says otherwise."""
-    if workflow.local_exec and "gpu" not in workflow.global_resources:
-        there = devices(os.environ)
-        if there:
-            workflow.register_resource("gpu", len(there))
 
 
 def _require_git() -> None:

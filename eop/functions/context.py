@@ -25,13 +25,17 @@ _DEFAULT_WALL_S = 3600.0
 
 @dataclass(frozen=True)
 class Context:
-    """One node at work. ``state`` is the run as it was when the node was entered."""
+    """One node at work. ``state`` is the run as it was when the node was entered.
+
+    ``processes`` train one model together: one for each GPU that the job holds, and never none.
+    """
 
     project: Project
     phase: Phase
     instance: Instance
     state: State
     jail: Jail
+    processes: int = 1
 
     @property
     def root(self) -> Path:
@@ -98,5 +102,6 @@ class Context:
             jail=self.jail,
             threads=self.project.config.threads,
             timeout_s=self.wall_s,
+            processes=self.processes,
             own_settings=self.experiment() != self.project.base_experiment,
         )

@@ -26,7 +26,7 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
     """The ``evidence`` of the schema ``entry/1``; ``None`` for what the row never came to."""
     plan = context.project.plan
     return {
-        **_surroundings(context),
+        **_surroundings(context, result),
         "plan": {"name": plan.name, "version": plan.version, "digest": plan.digest},
         **_agents(context, result),
         "patch": _patch(result.patch),
@@ -48,7 +48,7 @@ def collect(context: Context, result: Result) -> dict[str, Any]:
     }
 
 
-def _surroundings(context: Context) -> dict[str, Any]:
+def _surroundings(context: Context, result: Result) -> dict[str, Any]:
     """The time, the repository and the machine, looked at once per node.
 
     Publishing itself makes the work tree dirty; entries written after a restart must still equal
@@ -68,6 +68,10 @@ def _surroundings(context: Context) -> dict[str, Any]:
         }
         write_json(path, facts)
     found: dict[str, Any] = read_json(path)
+    # An older run's documents do not say: there was one.
+    processes = {fit.name: fit.checkpoint.get("processes", 1) for fit in result.fits}
+    if processes:
+        found["environment"]["processes"] = processes
     return found
 
 

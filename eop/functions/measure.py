@@ -52,6 +52,7 @@ def train_seeds(
 ) -> dict[str, Any]:
     """Train once per seed; the ``checkpoint`` document with every file's digest.
 
+    ``processes`` in it says how many trained each model together.
     ``refit`` trains on the validation events too; ``start`` makes it a fine-tuning.
     """
     trained = []
@@ -61,7 +62,7 @@ def train_seeds(
         files = {"checkpoint": "checkpoint.json", "model": "model.safetensors"}
         refs = {key: _ref(root, folder / name) for key, name in files.items()}
         trained.append({"seed": seed, **refs, "curve": _ref(root, folder / "curve.tsv")})
-    return {"schema": "checkpoint/1", "seeds": trained}
+    return {"schema": "checkpoint/1", "processes": recommender.processes, "seeds": trained}
 
 
 def judge_seeds(

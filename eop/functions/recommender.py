@@ -10,21 +10,36 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eop.agents.contract import Stop
+from eop.agents.jail import Level
 from eop.agents.supervised import bounded
-from eop.core.errors import EopError, ExitCode
+from eop.core.errors import EopError, ExitCode, Where
+from eop.core.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from eop.agents.jail import Jail
     from eop.core.processes import Completed
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+# torchrun with a status to go by: it starts the processes of one training, all on this machine.
+_TORCHRUN = Path(__file__).with_name("torchrun.py")
+_STANDALONE = ("--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node")
+# They talk over the loopback, the one network that is the same in and out of a jail; and the store
+# through which they meet warns of it on each connection, for want of a host's name.
+_TEAM = {
+    "GLOO_SOCKET_IFNAME": "lo",
+    "NCCL_SOCKET_IFNAME": "lo",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+}
+# NCCL's shared memory lies in /dev/shm, where Landlock has nothing that is a command's own.
+_TEAM_OF_LANDLOCK = {"NCCL_SHM_DISABLE": "1"}
 _OUR_FAULTS = (ExitCode.USAGE, ExitCode.DATA, ExitCode.ENVIRONMENT)
 _INTERRUPTED = 130
 _TRAIN_FILES = ("train.parquet", "items.parquet")
@@ -53,7 +68,8 @@ class Recommender:
 
     ``scratch`` is the folder that the commands may write to. ``timeout_s`` bounds all of them
     together, from the moment that the object is made. ``own_settings`` says that the experiment
-    config is a candidate's: what the data cannot give it is then its own fault.
+    config is a candidate's: what the data cannot give it is then its own fault. ``processes`` train
+    one model together, each with ``threads``.
     """
 
     tree: Path
@@ -64,6 +80,7 @@ class Recommender:
     threads: int
     timeout_s: float
     own_settings: bool = False
+    processes: int = 1
     started: float = field(default_factory=time.monotonic)
 
     def train(
@@ -78,9 +95,11 @@ class Recommender:
 
         ``refit`` trains on the validation events too; the test's are never there. ``start`` names
         each seed's checkpoint to begin with. A seed that is trained already is left alone:
-        training is the dear part.
+        training is the dear part. Raises ``EopError`` (EOP656) when the seeds would not all be
+        trained by as many processes.
         """
         mark = "-refit" if refit else ""
+        self._same_team(mark)
         outs = {seed: self.scratch / f"seed{seed}{mark}" for seed in seeds}
         due = [seed for seed in seeds if not (outs[seed] / "checkpoint.json").is_file()]
         # One command takes one checkpoint to begin with, but any number of seeds.
@@ -93,7 +112,8 @@ class Recommender:
             arguments += ["--threads", str(self.threads)]
             for seed in group:
                 arguments += ["--seed", str(seed), "--out", str(outs[seed])]
-            self._candidate(arguments, read=[experiment, zone, *begin], log=f"train{mark}")
+            reads = [experiment, zone, *begin]
+            self._candidate(arguments, read=reads, log=f"train{mark}", processes=self.processes)
         for out in outs.values():
             _require_files(out)
         return list(outs.values())
@@ -162,6 +182,25 @@ class Recommender:
     def _reads_file(self, target: str) -> Path:
         return self.scratch / f"{target}.reads"
 
+    def _same_team(self, mark: str) -> None:
+        """Refuse to train some seeds of one result by more processes than others.
+
+        How many there were when the first began is kept where no candidate can write.
+        """
+        kept = self.scratch.with_name(f"{self.scratch.name}{mark}.processes")
+        if not kept.is_file():
+            write_text(kept, f"{self.processes}\n")
+        elif (begun := int(kept.read_text())) != self.processes:
+            raise EopError(
+                "EOP656",
+                f"this was begun with {begun} processes to a training, and now there are "
+                f"{self.processes}",
+                where=Where(str(kept)),
+                hint=f"give the job as many GPUs as it had, or remove {self.scratch} and {kept} to "
+                "train anew",
+                exit_code=ExitCode.STATE,
+            )
+
     def _zone(self, folder: str, names: Sequence[str]) -> Path:
         """A training zone: a folder of its own with these files of the split and nothing else."""
         zone = self.scratch / folder
@@ -172,16 +211,29 @@ class Recommender:
                 (zone / f".{name}").rename(zone / name)
         return zone
 
-    def _candidate(self, arguments: Sequence[str], *, read: list[Path], log: str) -> None:
-        """Run a command of the candidate's tree inside the jail."""
+    def _candidate(
+        self, arguments: Sequence[str], *, read: list[Path], log: str, processes: int = 1
+    ) -> None:
+        """Run a command of the candidate's tree inside the jail, in so many processes."""
         self.scratch.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "hstu", *arguments]
+        several: dict[str, str] = {}
+        if processes > 1:
+            launcher = [sys.executable, str(_TORCHRUN), *_STANDALONE, str(processes)]
+            command = [*launcher, *command[1:]]
+            read = [*read, _TORCHRUN]
+            several = _TEAM | (_TEAM_OF_LANDLOCK if self.jail.kind is Level.LANDLOCK else {})
         argv = self.jail.wrap(
-            [sys.executable, "-m", "hstu", *arguments],
-            read=[self.tree, *read],
-            write=[self.scratch],
+            command, read=[self.tree, *read], write=[self.scratch], loopback=processes > 1
         )
-        layers = self.jail.layers
-        done, stderr = self._run(argv, tree=self.tree, log=log, spool=self.scratch, layers=layers)
+        done, stderr = self._run(
+            argv,
+            tree=self.tree,
+            log=log,
+            spool=self.scratch,
+            layers=self.jail.layers,
+            several=several,
+        )
         if self.tree == self.pristine and not (self.own_settings and done.rc == ExitCode.DATA):
             _refuse_our_fault(done, arguments[0], stderr)
         if done.timed_out or done.rc:
@@ -196,7 +248,14 @@ class Recommender:
             raise _verdict(done, stderr)
 
     def _run(
-        self, argv: Sequence[str], *, tree: Path, log: str, spool: Path, layers: int = 0
+        self,
+        argv: Sequence[str],
+        *,
+        tree: Path,
+        log: str,
+        spool: Path,
+        layers: int = 0,
+        several: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[Completed, Path]:
         kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         env = {
@@ -208,6 +267,7 @@ class Recommender:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "TMPDIR": str(spool),
+            **several,
         }
         self.scratch.mkdir(parents=True, exist_ok=True)
         stderr = self.scratch / f"{log}.stderr"

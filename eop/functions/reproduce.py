@@ -31,7 +31,7 @@ from eop.leaderboard import Entry, Scores, entry_folder, metrics_agree, read_ent
 from eop.stats import pooled_half_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _TIMEOUT_S = 24 * 3600.0
@@ -67,11 +67,12 @@ class Verdict:
 
 
 def reproduce(
-    root: Path, entry_id: str, out: Path, *, threads: int | None, isolation: str
+    root: Path, entry_id: str, out: Path, *, threads: int | None, isolation: str, gpus: int
 ) -> Verdict:
     """Make the entry's numbers again below ``out`` and write ``metrics.json``, ``verdict.json``.
 
-    ``threads`` is as recorded when ``None``: another number may change the last digits.
+    ``threads`` is as recorded when ``None``: another number may change the last digits. A training
+    has as many processes as recorded, but no more than there are ``gpus``, unless there are none.
     A snapshot that is not there is packed anew from git's history, if that holds it. Inputs are
     checked against their recorded digests before anything runs (EOP670). Raises
     EOP671 when the entry cannot be reproduced at all, EOP674 when ``out`` is not to be replaced.
@@ -89,11 +90,12 @@ def reproduce(
     _check_numbers(root, entry)
     _make_room(root, out)
     used = threads or entry.evidence["environment"]["threads"]
+    processes = _processes(entry, gpus)
     recommender = _recommender(root, entry, out, threads=used, isolation=isolation)
-    elsewhere = _elsewhere(entry, threads=used)
+    elsewhere = _elsewhere(entry, threads=used, processes=processes)
     if entry.outcome == "rejected_by_preflight":
         return _again_rejected(entry, recommender, out, elsewhere)
-    measured = _measure(root, entry, recommender, out)
+    measured = _measure(root, entry, recommender, out, processes)
     rows = [row for row in read_entries(root) if row.run == entry.run]
     verdict = compare(entry, measured, elsewhere, rows)
     write_json(out / "metrics.json", {name: _numbers(score) for name, score in measured.items()})
@@ -101,11 +103,28 @@ def reproduce(
     return verdict
 
 
-def _elsewhere(entry: Entry, *, threads: int) -> tuple[tuple[str, object, object], ...]:
+def _recorded_processes(entry: Entry) -> dict[str, int]:
+    """How many trained each model together, by function; an older row does not say: it was one."""
+    return {"train": 1, "refit": 1} | dict(entry.evidence["environment"].get("processes", {}))
+
+
+def _processes(entry: Entry, gpus: int) -> dict[str, int]:
+    """How many are to do so here: on cores any number, on GPUs one for each."""
+    recorded = _recorded_processes(entry)
+    return {name: min(count, gpus) if gpus else count for name, count in recorded.items()}
+
+
+def _elsewhere(
+    entry: Entry, *, threads: int, processes: Mapping[str, int]
+) -> tuple[tuple[str, object, object], ...]:
     """What of the recorded surroundings bears on the last digits, and is other now."""
     recorded, now = entry.evidence["environment"], environment_facts()
     pairs = [
         ("threads", recorded.get("threads"), threads),
+        *(
+            (f"processes of {name}", count, processes[name])
+            for name, count in _recorded_processes(entry).items()
+        ),
         ("cpu", recorded.get("cpu"), now["cpu"]),
         *((name, recorded["packages"].get(name), now["packages"][name]) for name in _NUMERIC),
     ]
@@ -261,7 +280,9 @@ def _recommender(
     )
 
 
-def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> dict[str, Scores]:
+def _measure(
+    root: Path, entry: Entry, recommender: Recommender, out: Path, processes: Mapping[str, int]
+) -> dict[str, Scores]:
     if entry.kind == "popularity":
         document = judge_popularity(root, recommender)
         sealed = open_sealed(root, document)
@@ -274,14 +295,16 @@ def _measure(root: Path, entry: Entry, recommender: Recommender, out: Path) -> d
     assert entry.validation is not None
     seeds = [int(seed) for seed in entry.validation.seeds]
     try:
-        start = _start(entry, recommender, out)
-        checkpoint = train_seeds(root, recommender, experiment, seeds, start=start)
+        trains = replace(recommender, processes=processes["train"])
+        start = _start(entry, trains, out)
+        checkpoint = train_seeds(root, trains, experiment, seeds, start=start)
         # What judges writes where the candidate's training could not.
         judge = replace(recommender, scratch=out / "judged")
         document = judge_seeds(root, judge, checkpoint, test=not entry.refitted)
-        beside = replace(recommender, scratch=out)
         again = document
         if entry.refitted:
+            beside = replace(recommender, scratch=out, processes=processes["refit"])
+            start = _start(entry, beside, out)
             again = refit_seeds(root, beside, experiment, seeds, start=start)
     except CandidateError as error:
         raise EopError("EOP672", f"{entry.id} could not be run again: {error}") from error

@@ -36,6 +36,11 @@ class Fit:
     checkpoint: dict[str, Any]
     targets: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        """The function that trained it; the baseline's are named alike."""
+        return "refit" if self.mark else "train"
+
 
 @dataclass(frozen=True)
 class Result:

@@ -49,6 +49,8 @@ MOST = 99
 MOST_TURNS = 999
 MOST_WORKERS = 20
 MOST_CPUS = 1024
+# Of one machine: the processes of a training talk over its loopback.
+MOST_GPUS = 8
 
 _WORD_RULE = "lower-case letters, digits and '_', first a letter, last no '_'"
 _STEP_RULE = f"{_WORD_RULE}; not like a branch (p01_...) or a revision (..._r2)"
@@ -71,22 +73,10 @@ _run_budget = record(
 )
 
 
-@described({"const": 1})
-def _one_gpu(node: Node, report: Report) -> int | None:
-    """A job computes on one GPU: more would be held and not used."""
-    value = node.value if isinstance(node, Scalar) else None
-    if type(value) is int and value != 1:
-        message = f"a job trains and judges on one GPU, not on {value}"
-        hint = "write gpus: 1; branches are trained side by side, a GPU for each"
-        report.error("EOP303", message, node.span, hint)
-        return None
-    return integer(1, 1)(node, report)
-
-
 _RESOURCES = record(
     {
         "cpus": Field(integer(1, MOST_CPUS)),
-        "gpus": Field(_one_gpu),
+        "gpus": Field(integer(1, MOST_GPUS)),
         "ram": Field(memory),
     },
     owner="resources",

@@ -68,8 +68,8 @@ class Signature:
     works on joined branches; ``items`` that it works in a branch, opened by an item of what the
     function of that name leaves; ``branch`` that it works in a branch of any kind; ``leaves``
     are the artifacts it writes, which its phase must declare; ``runs`` says what it runs of the
-    recommender: ``network``, which may use many cores and GPUs, ``checks``, which takes a minute of
-    one core, or nothing.
+    recommender: ``network``, which may use many cores and a GPU, ``checks``, which takes a minute
+    of one core, or nothing; ``trains`` says that it can use several GPUs, a process for each.
     """
 
     leaves: tuple[Output, ...]
@@ -81,6 +81,7 @@ class Signature:
     branch: bool = False
     items: str | None = None
     runs: str | None = None
+    trains: bool = False
 
 
 FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
@@ -89,6 +90,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             (Output("baseline", "baseline.json"),),
             {"seeds": _SEEDS, "twins": Field(_SEED_LIST)},
             runs=NETWORK,
+            trains=True,
         ),
         "recipes": Signature(
             (Output("recipes", "recipes.json", "recipes"),),
@@ -113,6 +115,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             after=("preflight",),
             guard="preflight.passed",
             runs=NETWORK,
+            trains=True,
         ),
         "evaluate": Signature(
             (Output("metrics", "metrics.json", "metrics"),), after=("train",), runs=NETWORK
@@ -122,6 +125,7 @@ FUNCTIONS: Mapping[str, Signature] = MappingProxyType(
             after=("evaluate",),
             branch=True,
             runs=NETWORK,
+            trains=True,
         ),
         "promote": Signature(
             (Output("decision", "decision.json", "decision"),),

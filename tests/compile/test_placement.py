@@ -54,3 +54,10 @@ def test_cores() -> None:
     wide = Resources(cpus=8)
     assert cores(replace(train, resources=wide), 4) == cores(replace(analyze, resources=wide), 4)
     assert cores(replace(train, resources=Resources(cpus=2)), 4) == 4
+
+
+def test_each_process_of_a_training_has_its_cores() -> None:
+    train = shipped("demo").phase("train")
+    assert cores(replace(train, resources=Resources(gpus=1)), 3) == 3
+    assert cores(replace(train, resources=Resources(gpus=4)), 3) == 12
+    assert cores(replace(train, resources=Resources(cpus=16, gpus=4)), 3) == 16

@@ -1,26 +1,33 @@
-"""Several GPUs on one workstation: each training has one to itself."""
+"""Several GPUs on one workstation: each training has its own to itself."""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eop.core.errors import EopError, ExitCode
 from eop.driver import asking
-from eop.driver.gpus import VISIBLE, devices, held
+from eop.driver.gpus import VISIBLE, devices, held, require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
-
-    import pytest
 
 
 def train(folder: Path, wanted: int) -> None:
     """What a job does: note when it had which GPUs."""
-    with held(folder / "locks", wanted):
+    with held(folder / "locks", "train", wanted) as count:
         mine = os.environ[VISIBLE]
+        assert count == len(mine.split(","))
         began = time.monotonic()
         time.sleep(0.3)
         ended = time.monotonic()
@@ -28,26 +35,105 @@ def train(folder: Path, wanted: int) -> None:
         log.write(f"{mine} {began} {ended}\n")
 
 
-def test_no_two_jobs_have_a_gpu_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VISIBLE, "0,GPU-4fa2,2")
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+def assert_shared(folder: Path, there: str, jobs: Sequence[int]) -> None:
+    """So many jobs, each with so many GPUs: all get what they ask for, none what another has."""
     context = multiprocessing.get_context("fork")
-    jobs = [context.Process(target=train, args=(tmp_path, wanted)) for wanted in (1, 1, 2, 1, 5, 1)]
-    for job in jobs:
-        job.start()
-    for job in jobs:
-        job.join(60)
-    rows = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
-    assert sorted(len(names.split(",")) for names, _, _ in rows) == [1, 1, 1, 1, 2, 3]
+    processes = [context.Process(target=train, args=(folder, wanted)) for wanted in jobs]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * len(jobs)
+    rows = [line.split() for line in (folder / "log").read_text().splitlines()]
+    assert sorted(len(names.split(",")) for names, _, _ in rows) == sorted(jobs)
     spans = [
         (name, float(began), float(ended))
         for names, began, ended in rows
         for name in names.split(",")
     ]
-    assert {name for name, _, _ in spans} == {"0", "GPU-4fa2", "2"}
+    assert {name for name, _, _ in spans} <= set(there.split(","))
     spans.sort()
     for (one, _, ended), (other, began, _) in itertools.pairwise(spans):
         assert one != other or ended <= began
+
+
+@pytest.mark.parametrize(
+    ("there", "jobs"),
+    [("0,GPU-4fa2,2", (1, 1, 2, 1, 3, 1)), ("0,1,2,3", (2, 2, 2, 2)), ("0,1,2", (2, 2, 2))],
+)
+def test_no_two_jobs_have_a_gpu_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, jobs: Sequence[int]
+) -> None:
+    monkeypatch.setenv(VISIBLE, there)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert_shared(tmp_path, there, jobs)
+
+
+def test_phases_side_by_side_in_one_job_of_a_scheduler_share_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VISIBLE, "0,1,2,3")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert_shared(tmp_path, "0,1,2,3", (2, 2, 1))
+
+
+@pytest.mark.parametrize("job", [None, "7"])
+def test_fewer_than_a_phase_asks_for_are_an_error_and_no_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str | None
+) -> None:
+    monkeypatch.setenv(VISIBLE, "0,1")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    with (
+        pytest.raises(EopError, match=r"EOP813.*'refit' asks for 4 GPUs, and 2 may") as caught,
+        held(tmp_path, "refit", 4),
+    ):
+        pass
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+    assert caught.value.hint and "gpus: 2" in caught.value.hint
+
+
+SNAKEFILE = """
+from types import SimpleNamespace
+from eop.driver.gpus import share
+
+def all_of_them(wildcards):
+    share(workflow, SimpleNamespace(phases=[SimpleNamespace(id="train", resources=ASKS)]))
+    return ["a", "b", "c"]
+
+ASKS = SimpleNamespace(gpus=2)
+rule all:
+    input: all_of_them
+rule one:
+    output: "{name}"
+    resources: gpu=ASKS.gpus
+    shell: "date +%s.%N >> times.{output}; sleep 1; date +%s.%N >> times.{output}; touch {output}"
+"""
+
+
+def test_snakemake_starts_as_many_jobs_as_there_are_gpus_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three jobs with two GPUs each, on a machine with five, two run at once."""
+    monkeypatch.setenv(VISIBLE, "0,1,2,3,4")
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    command = [sys.executable, "-m", "snakemake", "--cores", "8", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    spans = sorted(tuple(map(float, p.read_text().split())) for p in tmp_path.glob("times.*"))
+    assert spans[2][0] > min(spans[0][1], spans[1][1]), "three at once"
+    assert spans[1][0] < spans[0][1], "one after the other"
+
+
+@given(wanted=st.integers(0, 8), there=st.integers(0, 8))
+def test_what_is_required(wanted: int, there: int) -> None:
+    """A machine without a GPU trains on its cores; any other has enough, or that is an error."""
+    if there == 0 or wanted <= there:
+        require("train", wanted, there)
+    else:
+        with pytest.raises(EopError, match="EOP813"):
+            require("train", wanted, there)
 
 
 def test_a_scheduler_has_shared_them_out_already(
@@ -55,8 +141,8 @@ def test_a_scheduler_has_shared_them_out_already(
 ) -> None:
     monkeypatch.setenv(VISIBLE, "3")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    with held(tmp_path / "locks", 1):
-        assert os.environ[VISIBLE] == "3"
+    with held(tmp_path / "locks", "train", 1) as count:
+        assert (os.environ[VISIBLE], count) == ("3", 1)
     assert not (tmp_path / "locks").exists()
 
 
@@ -65,7 +151,8 @@ def test_without_a_gpu_a_training_goes_to_the_cpu(
 ) -> None:
     monkeypatch.delenv(VISIBLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with held(tmp_path / "locks", 1):
+    with held(tmp_path / "locks", "train", 4) as count:
+        assert count == 0
         assert VISIBLE not in os.environ
 
 

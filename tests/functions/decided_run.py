@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 _REASON = {"delta": None, "interval": None, "promoted": False, "reason": "not measured"}
 
 
-def decided(root: Path, *, lost: bool = True, **changes: Any) -> Small:
+def decided(root: Path, *, lost: bool = True, processes: int = 1, **changes: Any) -> Small:
     """A run that stands before `publish`: one branch was judged, one failed if ``lost``.
 
-    ``changes`` are of its config.
+    Its training had so many ``processes``; what the base had is not recorded. ``changes`` are of
+    the run's config.
     """
     run = small(with_schema(root), **changes)
     split = run.project.split_dir
@@ -31,7 +32,7 @@ def decided(root: Path, *, lost: bool = True, **changes: Any) -> Small:
     write_json(run.project.run_dir / "base" / "snapshot.json", snapshot)
     write_bytes(root / snapshot["path"], content)
     run.to_branches()
-    run.branch("p01")
+    run.branch("p01", processes=processes)
     if lost:
         run.lose("p02")
     else:

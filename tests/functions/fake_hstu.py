@@ -10,6 +10,7 @@ from eop.functions.recommender import Recommender
 if TYPE_CHECKING:
     from pathlib import Path
 
+ONE_PROCESS = {"train": 1, "refit": 1}
 _MAIN = r"""
 import json, os, sys, time
 from pathlib import Path

@@ -208,7 +208,13 @@ class Small:
         }
 
     def branch(
-        self, branch: str, iteration: int = 1, *, ndcg: float = 0.2, patch: str = PATCH
+        self,
+        branch: str,
+        iteration: int = 1,
+        *,
+        ndcg: float = 0.2,
+        patch: str = PATCH,
+        processes: int = 1,
     ) -> None:
         """A branch that comes to its end, with real files behind its documents."""
         at = f"it{iteration:02d}_{branch}"
@@ -216,7 +222,8 @@ class Small:
         root = self.project.root
         self.play(f"{at}_implement", {"patch": patch, "experiment": f"name: {branch}\n"})
         self.play(f"{at}_preflight", {"preflight": {"passed": True, "invariants": []}})
-        self.play(f"{at}_train", {"checkpoint": checkpoint(root, work / "train/work")})
+        trained = {**checkpoint(root, work / "train/work"), "processes": processes}
+        self.play(f"{at}_train", {"checkpoint": trained})
         self.play(f"{at}_evaluate", {"metrics": metrics(root, work / "evaluate/work", ndcg)})
         self.play(f"{at}_analyze", {"analysis": "It went well.\n"})
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def test_every_end_becomes_a_row(tmp_path: Path) -> None:
-    run = decided(tmp_path)
+    run = decided(tmp_path, processes=4)
     report = publish.publish(run.context("it01_publish"))
     names = ["r1-base", "r1-popularity", "r1-it01-p01", "r1-it01-p02"]
     assert [name for name in names if f'"{name}"' in report.read_text()] == names
@@ -35,6 +35,10 @@ def test_every_end_becomes_a_row(tmp_path: Path) -> None:
     assert (good.cost.actions, good.cost.wall_s, good.cost.train_s) == (15, 5.0, 1.5)
     assert (bad.outcome, bad.validation, bad.test, bad.test_reads) == ("failed", None, None, 0)
     assert bad.cost.train_s is None
+    assert good.evidence["environment"]["processes"] == {"train": 4}
+    base, popularity = (read_entry(tmp_path, name).evidence["environment"] for name in names[:2])
+    assert base["processes"] == {"train": 1}
+    assert "processes" not in popularity | bad.evidence["environment"], "they train nothing"
     # Neither users nor seeds differ in their ranks: the interval is a point.
     assert good.test.interval == pytest.approx((1 / math.log2(6),) * 2)
     # Every user has rank 5 with the candidate and rank 10 with the base, on either seed.
@@ -72,11 +76,11 @@ def test_seeds_of_another_candidate_widen_the_interval_on_the_test(
     publish.publish(steady.context("it01_publish"))
     branch = Small.branch
 
-    def second_is_shaky(run: Small, name: str) -> None:
+    def second_is_shaky(run: Small, name: str, **more: int) -> None:
         with monkeypatch.context() as patched:
             if name == "p02":
                 patched.setattr("function_runs.metrics", shaky)
-            branch(run, name)
+            branch(run, name, **more)
 
     monkeypatch.setattr(Small, "branch", second_is_shaky)
     publish.publish(decided(tmp_path / "b", lost=False).context("it01_publish"))

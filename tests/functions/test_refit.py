@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from entry_samples import REPOSITORY, candidate, evidence
-from fake_hstu import calls, experiment, recommender
+from fake_hstu import ONE_PROCESS, calls, experiment, recommender
 from function_runs import checkpoint, metrics, small
 
 from eop.core.schema import problems
@@ -106,7 +106,7 @@ def test_a_reproduction_makes_both_numbers_as_they_were_made(
     facts = evidence(config={}, checkpoints=[first, second] if refitted else [first])
     out = tmp_path / "out"
     out.mkdir()
-    reproduce._measure(tmp_path, candidate(evidence=facts), made, out)
+    reproduce._measure(tmp_path, candidate(evidence=facts), made, out, ONE_PROCESS)
     assert calls(made.scratch) == ["train 1 2"]
     judged = ["evaluate validation"] + ([] if refitted else ["evaluate test"])
     assert calls(out / "judged") == judged
@@ -119,7 +119,7 @@ def test_a_fine_tuning_is_reproduced_from_its_start(tmp_path: Path) -> None:
     facts = evidence(config={}, start={"of": "base", "config": {"model": {"dim": 4}}})
     out = tmp_path / "out"
     out.mkdir()
-    reproduce._measure(tmp_path, candidate(evidence=facts), made, out)
+    reproduce._measure(tmp_path, candidate(evidence=facts), made, out, ONE_PROCESS)
     assert calls(out / "start") == ["train 1 2"]
     assert (out / "start.yaml").read_text() == "model:\n  dim: 4\n"
     assert calls(made.scratch) == ["train 1 from seed1", "train 2 from seed2"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from entry_samples import FILES, candidate, evidence, failed, project, scores
-from fake_hstu import calls, experiment, recommender
+from fake_hstu import ONE_PROCESS, calls, experiment, recommender
 
 from eop.core.errors import EopError, ExitCode
 from eop.evidence import FileRef, environment_facts
 from eop.functions import reproduce
+from eop.functions.recommender import Recommender
 from eop.functions.reproduce import compare
 from eop.leaderboard import Scores, write_entry
 
@@ -128,12 +130,61 @@ def test_a_refusal_says_whether_the_machine_could_be_the_reason(tmp_path: Path) 
 def test_what_is_other_now(monkeypatch: pytest.MonkeyPatch) -> None:
     here = {**environment_facts(), "threads": 2}
     entry = candidate(evidence={**evidence(), "environment": here})
-    assert reproduce._elsewhere(entry, threads=2) == ()
-    assert reproduce._elsewhere(entry, threads=1) == (("threads", 2, 1),)
+    assert reproduce._elsewhere(entry, threads=2, processes=ONE_PROCESS) == ()
+    assert reproduce._elsewhere(entry, threads=1, processes=ONE_PROCESS) == (("threads", 2, 1),)
     packages = {**here["packages"], "torch": "2.12.0"}
     old = {**here, "packages": packages, "cpu": "another"}
     entry = candidate(evidence={**evidence(), "environment": old})
-    assert [what for what, _, _ in reproduce._elsewhere(entry, threads=2)] == ["cpu", "torch"]
+    assert [
+        what for what, _, _ in reproduce._elsewhere(entry, threads=2, processes=ONE_PROCESS)
+    ] == [
+        "cpu",
+        "torch",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "gpus", "used", "other"),
+    [
+        ({}, 0, {"train": 1, "refit": 1}, {}),
+        ({}, 4, {"train": 1, "refit": 1}, {}),
+        ({"train": 4, "refit": 2}, 0, {"train": 4, "refit": 2}, {}),
+        ({"train": 4, "refit": 2}, 8, {"train": 4, "refit": 2}, {}),
+        ({"train": 4, "refit": 2}, 2, {"train": 2, "refit": 2}, {"processes of train": (4, 2)}),
+    ],
+)
+def test_as_many_processes_as_recorded_or_it_is_said(
+    recorded: dict[str, int], gpus: int, used: dict[str, int], other: dict[str, tuple[int, int]]
+) -> None:
+    """On cores any number can be had; on GPUs there is one process for each."""
+    here = {**environment_facts(), "threads": 2, **({"processes": recorded} if recorded else {})}
+    entry = candidate(evidence={**evidence(), "environment": here})
+    found = reproduce._processes(entry, gpus)
+    assert found == used
+    told = reproduce._elsewhere(entry, threads=2, processes=found)
+    assert {what: (old, new) for what, old, new in told} == other
+
+
+def test_a_reproduction_trains_with_the_processes_that_it_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, int]] = []
+    real = Recommender.train
+
+    def train(made: Recommender, *arguments: Any, **more: Any) -> list[Path]:
+        begun.append((made.scratch.name, made.processes))
+        return real(replace(made, processes=1), *arguments, **more)
+
+    monkeypatch.setattr(Recommender, "train", train)
+    file = {"path": "m", "sha256": "ab" * 32, "size": 1, "seed": 1}
+    checkpoints = [{**file, "targets": [target]} for target in ("validation", "test")]
+    start = {"of": "base", "config": {"model": {"dim": 4}}}
+    facts = evidence(config={}, checkpoints=checkpoints, start=start)
+    out = tmp_path / "out"
+    out.mkdir()
+    made, counts = recommender(tmp_path), {"train": 4, "refit": 2}
+    reproduce._measure(tmp_path, candidate(evidence=facts), made, out, counts)
+    assert begun == [("start", 4), ("work", 4), ("start", 2), ("refit", 2)]
 
 
 def test_a_verdict_of_no_is_written_and_raised(tmp_path: Path) -> None:
@@ -165,7 +216,9 @@ def test_an_earlier_reproduction_is_replaced(tmp_path: Path) -> None:
 
 def test_what_trains_does_not_write_where_it_is_judged(tmp_path: Path) -> None:
     made = recommender(tmp_path)
-    found = reproduce._measure(tmp_path, candidate(evidence=evidence(config={})), made, tmp_path)
+    found = reproduce._measure(
+        tmp_path, candidate(evidence=evidence(config={})), made, tmp_path, ONE_PROCESS
+    )
     assert found["validation"].seeds.keys() == {"1", "2"}
     assert calls(made.scratch) == ["train 1 2"]
     assert len(calls(tmp_path / "judged")) == 2

@@ -22,7 +22,7 @@ VALIDATOR = Draft202012Validator(PUBLISHED)
 # a schema sees neither the order of keys nor a key that is a list.
 BY_ITSELF = {"EOP111", "EOP112", "EOP205", "EOP206", "EOP207", "EOP301", "EOP302", "EOP303"}
 BY_ITSELF |= {"EOP304", "EOP305", "EOP306", "EOP307", "EOP309", "EOP310", "EOP413", "EOP510"}
-UNSEEN = {"needs: [promote]\nphase: publish", "[function]: publish"}
+UNSEEN = {"needs: [promote]\nphase: publish", "[function]: publish", "gpus: 8"}
 
 
 def blocks(text: str) -> list[Any]:

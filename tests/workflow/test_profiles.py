@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from conftest import ROOT
+from snakemake.resources import GroupResources, Resources
+from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -46,6 +50,73 @@ def test_a_dry_run_plans_the_same_jobs(fresh: Project, profile: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"split", "it01_look"} <= set(done.stdout.split())
     assert not list(fresh.root.glob("runs/*/it01/*/outcome.json"))
+
+
+ALONE = """---
+{eop: 1, name: several, version: 0.1.0, target: hstu, budget: {actions: 10, wall: 1h}}
+---
+```eop
+phase: baseline
+function: baseline
+with: {seeds: [1]}
+resources: {cpus: 2, gpus: 4, ram: 16GB}
+outputs: {baseline: {file: baseline.json}}
+budget: {wall: 5m}
+```
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["k8s", "slurm", "default"])
+def test_a_phase_with_several_gpus(
+    fresh: Project, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """A cluster is asked for them, whatever the head node has; a workstation must have them."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    (fresh.root / "config/protocols/several.eop.md").write_text(ALONE)
+    fresh.configure(protocol="config/protocols/several.eop.md", threads="3")
+    if profile == "default":
+        for allowed, there in (([], 2), (["--resources", "gpu=1"], 1)):
+            done = fresh.snakemake(*allowed)
+            assert done.returncode == 9
+            told = f"error[EOP813] phase 'baseline' asks for 4 GPUs, and {there} may be used here"
+            assert told in done.stderr
+        assert not (fresh.root / "data/splits").exists(), "a job has started"
+        return
+    done = fresh.command(
+        sys.executable, "-m", "snakemake", "--profile", f"profiles/{profile}", "-n"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "it01_baseline" in done.stdout.split()
+    rules = (fresh.root / "runs/several-synthetic/rules/it01.smk").read_text()
+    for line in ("threads: 12", "    gpu=4,", "    mem_mb=16000,"):
+        assert f"    {line}\n" in rules, "three threads for each process"
+
+
+class Asked(dict[str, object]):
+    """Resources as the plugin reads them."""
+
+    def __getattr__(self, name: str) -> object:
+        return self[name]
+
+
+@pytest.mark.parametrize("branches", [1, 4])
+def test_slurm_looks_for_the_gpus_of_a_job_on_one_host(branches: int) -> None:
+    """Snakemake adds up what the branches of a group ask for, but not text."""
+    profile = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text())
+    given = dict(text.split("=", 1) for text in profile["default-resources"])
+    per_branch = {"gpu": 2, "mem_mb": 4000, "slurm_extra": given["slurm_extra"].strip("'")}
+    summed = GroupResources.basic_layered(
+        [[SimpleNamespace(resources=per_branch, pipe_group=None)] * branches],
+        Resources.from_mapping({}),
+        run_local=False,
+    )
+    job = SimpleNamespace(resources=Asked(summed), threads=6 * branches)
+    validate_slurm_extra(job)
+    names = ("run_uuid", "comment_str", "slurm_logfile", "workdir", "partition", "account")
+    call = get_submit_command(job, dict.fromkeys(names, "x"))
+    asked = {f"--gpus={2 * branches}", f"--cpus-per-task={6 * branches}", "-N1"}
+    assert asked <= set(call.split()), call
 
 
 def test_every_profile_has_what_keeps_a_run_right() -> None:

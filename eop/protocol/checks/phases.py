@@ -42,13 +42,17 @@ def check_phases(draft: Draft, report: Report, products: Mapping[str, frozenset[
 
 
 def _gpus(phase: Placed[Phase], report: Report) -> None:
-    """A GPU is dear: it is set aside for phases that can use one."""
+    """GPUs are dear: they are set aside for phases that can use them."""
     signature = FUNCTIONS.get(phase.value.function or "")
-    runs = signature.runs if signature else None
-    if phase.value.resources.gpus and runs != NETWORK:
+    gpus, place = phase.value.resources.gpus, phase.node.at("resources", "gpus")
+    if gpus and (signature is None or signature.runs != NETWORK):
         users = ", ".join(name for name, one in FUNCTIONS.items() if one.runs == NETWORK)
         message = f"'gpus' means nothing on '{phase.value.id}': it would hold a GPU and not use it"
-        report.error("EOP414", message, phase.node.at("resources", "gpus"), f"only {users} do")
+        report.error("EOP414", message, place, f"only {users} do")
+    elif gpus > 1 and signature and not signature.trains:
+        users = ", ".join(name for name, one in FUNCTIONS.items() if one.trains)
+        message = f"'{phase.value.function}' judges on one GPU, not on {gpus}"
+        report.error("EOP303", message, place, f"write gpus: 1; only {users} train on several")
 
 
 def _neither_or_both(phase: Placed[Phase], report: Report) -> None:
