@@ -65,15 +65,18 @@ class Job:
 
 
 class Cluster:
-    """Slurm with the nodes ``n1``, ``n2``, ..., each with so many cores, megabytes and one GPU."""
+    """Slurm with the nodes ``n1``, ``n2``, ..., each with so many cores, megabytes and GPUs."""
 
-    def __init__(self, folder: Path, *, nodes: int = 2, cpus: int = 2, ram_mb: int = 4000) -> None:
-        if nodes > len(_GPUS):
-            raise ValueError(f"at most {len(_GPUS)} nodes: each has a device file of its own")
+    def __init__(
+        self, folder: Path, *, nodes: int = 2, cpus: int = 2, ram_mb: int = 4000, gpus: int = 1
+    ) -> None:
+        if nodes * gpus > len(_GPUS):
+            raise ValueError(f"at most {len(_GPUS)} GPUs: each has a device file of its own")
         self.folder = folder
         self.nodes = tuple(f"n{number + 1}" for number in range(nodes))
         self._conf = folder / "slurm.conf"
-        self._size = f"CPUs={cpus} RealMemory={ram_mb} Gres=gpu:1"
+        self._size = f"CPUs={cpus} RealMemory={ram_mb} Gres=gpu:{gpus}"
+        self._gpus = gpus
         self._running: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -214,7 +217,7 @@ class Cluster:
         lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES State=UP")
         (folder / "controller").mkdir(exist_ok=True)
         self._conf.write_text("\n".join(lines) + "\n")
-        gpus = zip(self.nodes, _GPUS, strict=False)
+        gpus = zip([node for node in self.nodes for _ in range(self._gpus)], _GPUS, strict=False)
         bound = [f"NodeName={node} Name=gpu File={device}" for node, device in gpus]
         (folder / "gres.conf").write_text("\n".join(["AutoDetect=off", *bound]) + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import cluster as slurm
 import pytest
-from conftest import Project
+from conftest import Project, copy_sources
 from short_run import RUN, approve_all, leaderboard, short_project, to_the_end
 from typed_pages import type_page
 
@@ -87,6 +88,46 @@ def test_with_a_job_ended_another_preempted_and_a_node_drained(
     assert preempted.asks["MinMemoryNode"] in ("1500M", "4000M")
     assert "gpu:1" in preempted.asks["TresPerJob"]
     assert not any("implement" in job.comment or "publish" in job.comment for job in jobs)
+
+
+ALONE = """---
+{eop: 1, name: several, version: 0.1.0, target: hstu, budget: {actions: 10, wall: 1h}}
+---
+```eop
+phase: baseline
+function: baseline
+with: {seeds: [1]}
+resources: {gpus: 2}
+outputs: {baseline: {file: baseline.json}}
+budget: {wall: 5m}
+```
+"""
+
+
+def test_a_training_has_as_many_processes_as_its_job_has_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two nodes with two GPUs, each with one that is taken: Slurm would take one from each."""
+    if lacking := slurm.missing():
+        pytest.skip(f"no Slurm: {'; '.join(lacking)}")
+    project = copy_sources(tmp_path / "project")
+    (project.root / "config/protocols/several.eop.md").write_text(ALONE)
+    project.configure(protocol="config/protocols/several.eop.md")
+    with slurm.running(tmp_path / "slurm", gpus=2) as cluster:
+        for name in ("SLURM_CONF", "PATH"):
+            monkeypatch.setenv(name, cluster.env[name])
+        for node in cluster.nodes:
+            cluster.command("sbatch", "--gpus=1", "-w", node, "--mem=10", "-o", "/dev/null",
+                            "--wrap", "sleep 20")  # fmt: skip
+        with submitting(project) as done:
+            ended(done)
+        (job,) = [job for job in cluster.jobs() if "baseline" in job.comment]
+    assert "gpu:2" in job.asks["TresPerJob"]
+    assert (job.state, job.asks["NumCPUs"]) == ("COMPLETED", "2")
+    assert job.node in cluster.nodes
+    work = project.root / "runs/several-synthetic/it01/baseline/work"
+    runtime = json.loads((work / "seed1/checkpoint.json").read_text())["runtime"]
+    assert (runtime["processes"], runtime["device"]) == (2, "cpu")
 
 
 def test_the_tutorial(tmp_path: Path, cluster: Cluster) -> None:
