@@ -11,13 +11,15 @@ import eop
 from eop.cli.output import json_option, print_json
 from eop.core.errors import did_you_mean
 
-_DOCS = Path(eop.__file__).parents[1] / "docs"
+# A wheel carries the pages of errors within the package.
+_PACKED = Path(eop.__file__).parent / "pages"
+_PAGES = _PACKED if _PACKED.is_dir() else Path(eop.__file__).parents[1] / "docs"
 _ROW = re.compile(r"^\| (EOP\d{3}) \| (.+) \| `(.+)` \|$", re.MULTILINE)
 
 
 def _codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Those that have a page: what a shell offers."""
-    names = sorted(path.stem for path in (_DOCS / "errors").glob("EOP*.md"))
+    names = sorted(path.stem for path in (_PAGES / "errors").glob("EOP*.md"))
     return [name for name in names if name.startswith(incomplete.upper())]
 
 
@@ -32,8 +34,8 @@ def explain(code: str, as_json: bool) -> None:
 
     Pages are in docs/errors; what the commands raise (EOP6xx and above) is in docs/errors.md.
     """
-    pages = {path.stem: path for path in sorted((_DOCS / "errors").glob("EOP*.md"))}
-    rows = {row[0]: row[1:] for row in _ROW.findall((_DOCS / "errors.md").read_text())}
+    pages = {path.stem: path for path in sorted((_PAGES / "errors").glob("EOP*.md"))}
+    rows = {row[0]: row[1:] for row in _ROW.findall((_PAGES / "errors.md").read_text())}
     asked = code.upper()
     if asked in pages:
         text = pages[asked].read_text()

@@ -63,6 +63,14 @@ def test_a_project_of_the_wheel_runs(site: Path, tmp_path: Path) -> None:
     assert list((project / "runs").glob("minimal-synthetic/it01/look/artifacts/report.md"))
 
 
+def test_the_wheel_explains_every_error_that_the_checkout_does(site: Path, tmp_path: Path) -> None:
+    for code in ("EOP402", "EOP612"):
+        of_wheel, of_checkout = (
+            done(tmp_path, where, "-m", "eop.cli", "explain", code) for where in (site, ROOT)
+        )
+        assert of_wheel == of_checkout != ""
+
+
 def test_wheel_and_checkout_make_the_same_project(site: Path, tmp_path: Path) -> None:
     done(tmp_path, site, "-m", "eop.cli", "init", "of-wheel")
     create(tmp_path / "of-checkout", protocol="hstu-evolve")
