@@ -90,7 +90,9 @@ def line(event: Event) -> str:
 
 def _left(data: Mapping[str, Any]) -> str:
     usage = data["usage"]
-    actions = "actions unknown" if usage["actions"] is None else f"{usage['actions']} actions"
+    actions = "actions unknown"
+    if usage["actions"] is not None:
+        actions = f"{usage['actions']} action{'' if usage['actions'] == 1 else 's'}"
     reason = f": {data['reason']}" if data["reason"] else ""
     return f"{data['outcome']} after {duration(usage['wall_s'])}, {actions}{reason}"
 

@@ -246,6 +246,7 @@ def print_gate(console: Console, gate: GateView) -> None:
     yes, no = gate.commands
     for label, text in (("read", gate.request), ("yes", yes), ("no", no)):
         console.print(Text(f"  {label:<5}{text}"), soft_wrap=True)
+    console.print(Text("  then eop run, or snakemake, goes on from it"))
 
 
 def _style(status: str) -> str:
