@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from entry_samples import FILES, REPOSITORY, candidate
 from walk import walk
 
-from eop.cli import cli
+from eop.cli import cli, run
 from eop.cli.common import overrides
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import write_text
@@ -167,8 +167,7 @@ def test_config_of_a_run_takes_the_pairs_that_follow_it_and_no_others(
         calls.append((given, rest["extra"]))
         raise EopError("EOP820", "enough")
 
-    # The command of this name stands before the module.
-    monkeypatch.setattr(sys.modules["eop.cli.run"], "run_until_still", called)
+    monkeypatch.setattr(run, "run_until_still", called)
     CliRunner().invoke(cli, ["run", *typed.split()])
     assert calls == [(pairs, tuple(extra))]
 

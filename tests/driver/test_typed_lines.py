@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from eop.cli import cli
+from eop.cli import cli, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,11 +24,9 @@ def test_a_folder_with_a_space_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     assert shlex.split(line)[:3] == ["cd", str(folder), "&&"]
 
     played = SimpleNamespace(run_dir=folder / "runs/demo")
-    # The command of this name stands before the module.
-    module = sys.modules["eop.cli.run"]
-    monkeypatch.setattr(module, "play", lambda *_, **__: played)
-    monkeypatch.setattr(module, "leaderboard_text", lambda _: "")
-    monkeypatch.setattr(module, "base_id", lambda _: "demo-base")
+    monkeypatch.setattr(run, "play", lambda *_, **__: played)
+    monkeypatch.setattr(run, "leaderboard_text", lambda _: "")
+    monkeypatch.setattr(run, "base_id", lambda _: "demo-base")
     monkeypatch.setattr("sys.executable", "/a venv/bin/python")
     done = CliRunner().invoke(cli, ["demo", str(folder)])
     assert done.exit_code == 0, done.output
