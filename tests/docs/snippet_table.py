@@ -26,6 +26,7 @@ BY_FENCE = {
 }
 # ... and in a tutorial.
 IN_TUTORIALS = dict.fromkeys(("sh", "console", "text"), "tests/docs/test_tutorials.py")
+FENCES = {*BY_FENCE, *IN_TUTORIALS, "json"}
 DIRECTIVES = "tests/docs/test_pages_build.py"
 
 
