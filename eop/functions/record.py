@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eop.core.files import read_json, write_json
+from eop.core.locks import exclusive
 from eop.evidence import Dvc, NoRemote
 from eop.functions.artifacts import Artifacts
 from eop.functions.commit import commit_or_print
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eop.leaderboard import Entry
+
+_LOCK = "runs/.record.lock"
 
 
 def record(root: Path, run: str, iteration: str) -> None:
@@ -40,17 +43,19 @@ def record(root: Path, run: str, iteration: str) -> None:
         return
     entries = [read_entry(root, entry) for entry in read_json(rows)["entries"]]
     files = _files(root, entries)
-    dvc = Dvc(root)
-    dvc.init()
-    stored = dvc.add(list(files), sha256={path: it for path, it in files.items() if it})
-    pushed = dvc.push([file.pointer for file in stored])
-    if isinstance(pushed, NoRemote):
-        print(f"nothing was pushed: the project has no DVC remote. Add one: {pushed.command}")
-    write_board(root)
-    pointers = [file.pointer for file in stored]
-    commit_or_print(project, [entry.id for entry in entries], pointers)
-    remote = None if isinstance(pushed, NoRemote) else pushed.remote
-    _leave(project, iteration, {file.path: file.md5 for file in stored}, remote)
+    # Runs of one project take turns: two commits at once are refused by git.
+    with exclusive(root / _LOCK, wait=True):
+        dvc = Dvc(root)
+        dvc.init()
+        stored = dvc.add(list(files), sha256={path: it for path, it in files.items() if it})
+        pushed = dvc.push([file.pointer for file in stored])
+        if isinstance(pushed, NoRemote):
+            print(f"nothing was pushed: the project has no DVC remote. Add one: {pushed.command}")
+        write_board(root)
+        pointers = [file.pointer for file in stored]
+        commit_or_print(project, [entry.id for entry in entries], pointers)
+        remote = None if isinstance(pushed, NoRemote) else pushed.remote
+        _leave(project, iteration, {file.path: file.md5 for file in stored}, remote)
 
 
 def _files(root: Path, entries: Sequence[Entry]) -> dict[str, str | None]:

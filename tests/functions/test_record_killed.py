@@ -128,6 +128,23 @@ def test_killed_at_every_step_it_ends_as_if_nothing_had_happened(
         assert not [name for name in git(root, "ls-files").split() if name.endswith(".tmp")]
 
 
+def test_recorders_at_once_take_turns(published: Path, tmp_path: Path) -> None:
+    root = copy(published, tmp_path / "project")
+    # A commit holds git's index while its hooks run, and a second one is refused meanwhile.
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nsleep 6\n")
+    hook.chmod(0o755)
+    code = (
+        "import pathlib, sys; from eop.functions.record import record;"
+        "record(pathlib.Path(sys.argv[1]), 'r1', 'it01')"
+    )
+    argv = [sys.executable, "-c", code, str(root)]
+    for each in [subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) for _ in range(3)]:
+        assert each.communicate()[1] == "" and each.returncode == 0
+    assert committed(root) == 2
+    assert Dvc(root).verify(Dvc(root).pointers(), remote=True).sound
+
+
 def test_what_has_changed_since_it_was_published_is_not_stored(
     published: Path, tmp_path: Path
 ) -> None:
