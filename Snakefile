@@ -25,8 +25,7 @@ include: "rules/report.smk"
 
 
 def frontier_targets(wildcards):
-    flow.guard(workflow)
-    return TARGETS
+    return flow.targets(workflow, TARGETS, write_pages)
 
 
 def write_page(root, run):
@@ -34,6 +33,12 @@ def write_page(root, run):
     from eop.report import write_report
 
     write_report(root, run)
+
+
+def write_pages(root, run):
+    from eop.report import write_pages
+
+    return write_pages(root, run, bool(PUBLISHED))
 
 
 rule all:

@@ -1,13 +1,35 @@
 # What people look at.
 #   requires  the published entries of the run
-#   makes     runs/<run>/report.html, one file that needs nothing else
+#   makes     runs/<run>/report.html, one file that needs nothing else, and two figures beside it
+#
+# `snakemake --report` shows these, and from the Snakefile what each iteration left.
+
+
+report: "captions/workflow.rst"
 
 
 rule report:
     input:
-        list(PUBLISHED.values()),
+        lambda wildcards: flow.there(PUBLISHED.values()),
     output:
-        report=f"runs/{flow.project.run}/report.html",
+        page=report(
+            f"runs/{flow.project.run}/report.html",
+            caption="captions/page.rst",
+            category="All iterations",
+            labels={"result": "the page of the run"},
+        ),
+        scores=report(
+            f"runs/{flow.project.run}/leaderboard.svg",
+            caption="captions/scores.rst",
+            category="All iterations",
+            labels={"result": "scores with their intervals"},
+        ),
+        gains=report(
+            f"runs/{flow.project.run}/noise.svg",
+            caption="captions/gains.rst",
+            category="All iterations",
+            labels={"result": "gains beside the noise"},
+        ),
     log:
         f"runs/{flow.project.run}/logs/report.log",
     benchmark:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from string import Template
 from typing import TYPE_CHECKING
 
+from eop.compile.results import CAPTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from eop.compile.results import Result
 
 _RULE = Template(
     """\
@@ -16,7 +20,7 @@ rule $name:
 $place    input:
 $inputs
     output:
-        $output,
+$output
     params:
 $params
     log:
@@ -32,6 +36,9 @@ $asked    message:
         $script
 """
 )
+
+# Generated files lie in runs/<run>/rules/, and captions are looked for from there.
+_CAPTIONS = f"../../../{CAPTIONS}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class Rule:
     ram_mb: int | None = None
     local: bool = False
     group: str | None = None
+    result: Result | None = None
 
     def text(self) -> str:
         """Snakemake source of the rule; equal rules give equal bytes."""
@@ -66,7 +74,7 @@ class Rule:
             comment="".join(c if c.isprintable() else " " for c in self.comment),
             name=self.name,
             inputs=_block(f"{path!r}," for path in self.inputs),
-            output=repr(self.output),
+            output=_block(self._output()),
             params=_block(f"{key}={value!r}," for key, value in sorted(self.params.items())),
             log=repr(self.log),
             benchmark=repr(self.benchmark),
@@ -77,6 +85,17 @@ class Rule:
             message=repr(_braces(self.message)),
             script=repr(self.script),
         )
+
+    def _output(self) -> Iterator[str]:
+        """Its place in ``snakemake --report`` stands beside it."""
+        if self.result is None:
+            yield f"{self.output!r},"
+            return
+        yield "report("
+        yield f"    {self.output!r},"
+        for key, value in self.result.flag(_CAPTIONS).items():
+            yield f"    {key}={value!r},"
+        yield "),"
 
     def _place(self) -> Iterator[str]:
         if self.local:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eop.compile.placement import cores, grouped, stays
+from eop.compile.results import left_or_open, of_step
 from eop.compile.rules import Rule
 from eop.core.files import dumps
 from eop.protocol.model import Gate, Phase
 from eop.runtime.frontier import dependencies
-from eop.runtime.gates import SKIPPED
 from eop.runtime.lifecycle import outcome
 from eop.runtime.node import Branch, Instance
 
@@ -93,6 +93,7 @@ def _rule(project: Project, state: State, instance: Instance) -> Rule:
         ram_mb=step.resources.ram_mb if isinstance(step, Phase) else None,
         local=stays(step, project.config.agent_jobs),
         group=_GROUP if grouped(project.plan, step) else None,
+        result=of_step(project.plan, state, instance),
     )
 
 
@@ -148,11 +149,9 @@ def _specs(project: Project, state: State) -> dict[Path, str]:
 
 def _archive(project: Project, state: State, live: set[int]) -> dict[Path, str]:
     """Outcome files of finished iterations, rewritten from the trace should one be missing."""
-    answered = [key for key, gate in state.gates.items() if gate.by or gate.status == SKIPPED]
-    finished = [Instance.parse(key) for key in [*state.nodes, *answered]]
     return {
         project.root / outcome_path(project, instance): dumps(outcome(state, instance))
-        for instance in finished
+        for instance in left_or_open(state)
         if instance.iteration not in live
     }
 
@@ -163,7 +162,8 @@ def _frontier_text(project: Project, state: State, frontier: Frontier) -> str:
     published = _published(project, state, frontier)
     targets = [outcome_path(project, instance) for instance in frontier.instances]
     targets += [f"{run}/{iteration}/recorded.json" for iteration in published]
-    targets += [f"{run}/report.html"] if published else []
+    shown = ("report.html", "leaderboard.svg", "noise.svg")
+    targets += [f"{run}/{name}" for name in shown] if published else []
     return "\n".join(
         [
             _HEADER.format(source=project.config.protocol),

@@ -20,6 +20,7 @@ from eop.driver.agent import products
 from eop.driver.announce import closing_lines, onward_lines
 from eop.driver.gpus import share
 from eop.driver.refusals import Refusals
+from eop.driver.results import asked_for, begun, shown, standing
 from eop.driver.start import open_run
 from eop.functions.split import require_data
 from eop.project.config import check_keys, resolve
@@ -29,9 +30,12 @@ from eop.protocol.compiler import load
 from eop.runtime.advance import advance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from eop.driver.results import Pages
     from eop.runtime.advance import Position
+    from eop.runtime.frontier import Frontier
+    from eop.runtime.state import State
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,15 @@ class Flow:
     """An opened project, as the Snakefile sees it. ``lock`` is held until the process ends.
 
     ``opened_at`` is the number of the last event before any job of this call; ``refusals`` are
-    those of jobs that a person halts meanwhile.
+    those of jobs that a person halts meanwhile. A flow that is ``reporting`` runs nothing and
+    leaves the run as it is.
     """
 
     project: Project
     lock: IO[str] | None
     opened_at: int = 0
     refusals: Refusals | None = None
+    reporting: bool = False
 
     @property
     def compiled(self) -> list[str]:
@@ -57,6 +63,21 @@ class Flow:
         """Digest of the working tree's ``hstu/``: what the rules by hand run."""
         folder = self.project.root / "hstu"
         return tree_digest(folder, sorted(folder.rglob("*.py")))[:16]
+
+    def targets(self, workflow: Any, targets: list[str], write_pages: Pages) -> list[str]:
+        """What ``rule all`` asks for; in a report only what is there, and what no rule makes.
+
+        ``write_pages`` writes the pages that the report shows.
+        """
+        if self.reporting:
+            return [*self.there(targets), *shown(self.project, write_pages)]
+        self.guard(workflow)
+        return targets
+
+    def there(self, paths: Iterable[str]) -> list[str]:
+        """The paths; in a report those that are there, for it fails where one is not."""
+        root = self.project.root
+        return [path for path in paths if not self.reporting or (root / path).is_file()]
 
     def guard(self, workflow: Any) -> None:
         """Refuse what cannot go well, before any job starts.
@@ -115,6 +136,10 @@ def open_flow(workflow: Any, raw: Mapping[str, Any]) -> Flow:
         if workflow.exec_mode != workflow.exec_mode.DEFAULT:
             return Flow(project, None)
         lock = lock_project(root)
+        if asked_for(sys.argv):
+            project = begun(project)
+            _write_rules(project, *standing(project))
+            return Flow(project, lock, reporting=True)
         position = advance_and_compile(project)
         _announce(project, position)
         refusals = Refusals(project)
@@ -158,13 +183,17 @@ def advance_and_compile(project: Project) -> Position:
     position = advance(project.root, project.run, project.plan, trace)
     trace.compact()
     trace.save()
-    compiled = compile_run(project, position.state, position.frontier)
+    _write_rules(project, position.state, position.frontier)
+    return position
+
+
+def _write_rules(project: Project, state: State, frontier: Frontier) -> None:
+    compiled = compile_run(project, state, frontier)
     for path, text in compiled.files.items():
         write_if_changed(path, text)
     for path in project.rules_dir.glob("*.smk"):
         if path not in compiled.files:
             path.unlink()
-    return position
 
 
 def _announce(project: Project, position: Position) -> None:

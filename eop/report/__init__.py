@@ -16,6 +16,7 @@ from eop.report.render import (
     status_text,
     summary_text,
     working_nodes,
+    write_pages,
     write_report,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "summary_text",
     "working_nodes",
     "write_figure",
+    "write_pages",
     "write_report",
     "write_run_figures",
 ]

@@ -20,7 +20,7 @@ from eop.report.scripts import ASSETS, data_block, own_script
 from eop.report.templating import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from eop.leaderboard import Entry
     from eop.leaderboard.anchors import Anchor
@@ -102,12 +102,13 @@ def page(material: Material, version: str | None = None) -> str:
             view=view,
             version=version,
             policy=policy,
-            style=_style(),
+            style=style(),
             script=script.text,
             chart_script=material.chart_script.text,
             plots=data_block({name: plot.spec for name, plot in plots.items()}),
             legends={name: plot.legend for name, plot in plots.items()},
-            boards=list(_boards(material)),
+            boards=list(boards(material.entries, files.keys(), material.anchors)),
+            filtered=True,
             summaries=summaries(own),
             best=_best(own),
             negative=sum(entry.outcome != "completed" for entry in own),
@@ -139,7 +140,8 @@ def _plots(material: Material, own: list[Entry]) -> dict[str, Plot]:
     return {name: plot for name, plot in drawn.items() if plot}
 
 
-def _style() -> str:
+def style() -> str:
+    """The style sheet of every page."""
     names = ("colours.css", "style.css", "protocol.css")
     return "".join((ASSETS / name).read_text() for name in names)
 
@@ -149,23 +151,20 @@ def _best(own: list[Entry]) -> float | None:
     return max(measured, default=None)
 
 
-def _boards(material: Material) -> Iterator[Board]:
-    """The leaderboard of each split on which this run has rows."""
-    mine = {_split(entry) for entry in material.entries if entry.id in material.files}
-    for (dataset, split), group in groupby(ranked(material.entries), key=_split):
+def boards(
+    entries: Sequence[Entry], own: Collection[str], anchors: Mapping[str, Sequence[Anchor]]
+) -> Iterator[Board]:
+    """The leaderboard of each split on which the page has rows of its ``own``, by their ids."""
+    mine = {_split(entry) for entry in entries if entry.id in own}
+    for (dataset, split), group in groupby(ranked(entries), key=_split):
         if (dataset, split) in mine:
-            entries = list(group)
-            limit = common_limit([entry.decision for entry in entries])
+            found = list(group)
+            limit = common_limit([entry.decision for entry in found])
             rows = tuple(
-                Row(
-                    entry,
-                    standing(entry),
-                    entry.id in material.files,
-                    interval_bar(entry.decision, limit),
-                )
-                for entry in entries
+                Row(entry, standing(entry), entry.id in own, interval_bar(entry.decision, limit))
+                for entry in found
             )
-            yield Board(dataset, split, rows, material.anchors.get(dataset, ()))
+            yield Board(dataset, split, rows, anchors.get(dataset, ()))
 
 
 def _split(entry: Entry) -> tuple[str, str]:

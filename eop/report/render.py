@@ -14,6 +14,7 @@ from eop.leaderboard.rows import rows
 from eop.project.project import Project
 from eop.report.console import console
 from eop.report.doing import doing_json
+from eop.report.figure_files import write_run_figures
 from eop.report.gains import print_gains
 from eop.report.live import print_live, print_status
 from eop.report.summary import print_summaries
@@ -110,6 +111,33 @@ def write_report(root: Path, run: str) -> Path:
     path = project.run_dir / "report.html"
     write_text(path, page_text(project))
     return path
+
+
+def write_pages(root: Path, run: str, published: bool) -> list[tuple[str, int | None]]:
+    """Write what ``snakemake --report`` shows of a run beside its outcomes; the paths are given.
+
+    Each iteration has a page. The page of the whole run (``None``) is among them only where no
+    rule makes it: where something was ``published``, it and the figures are brought up to date.
+    """
+    from eop.report.iteration_page import iteration_page
+    from eop.report.material import read_material
+    from eop.report.page import page
+
+    project = Project.of_run(root, run)
+    material = read_material(project)
+    folder = project.run_dir / "pages"
+    texts: dict[Path, tuple[str, int | None]] = {
+        folder / f"it{one.number:02d}.html": (iteration_page(material, one.number), one.number)
+        for one in material.view.iterations
+    }
+    if published:
+        write_text(project.run_dir / "report.html", page(material))
+        write_run_figures(root, run)
+    else:
+        texts[folder / "run.html"] = (page(material), None)
+    for path, (text, _) in texts.items():
+        write_text(path, text)
+    return [(project.relative(path), iteration) for path, (_, iteration) in texts.items()]
 
 
 def page_text(project: Project, version: str | None = None) -> str:

@@ -109,6 +109,7 @@ TABLE: Mapping[tuple[str, str], Played | Typed | Unplayed] = {
     ("docs/howto/real-agents.md", "eop status"): PRODUCTS,
     ("docs/howto/report.md", "eop report "): Typed(FIRST, {"--watch": ""}),
     ("docs/howto/report.md", "eop plot "): Typed(FIRST),
+    ("docs/howto/report.md", "snakemake --report "): Typed(FIRST),
     ("docs/howto/terminal.md", "demo-synthetic  at work "): Unplayed("a moment in a training"),
     ("docs/howto/terminal.md", "eval "): Played("tests/driver/test_completion.py"),
     ("docs/hstu.md", "# ratings.dat and movies.dat "): Typed(

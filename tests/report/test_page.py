@@ -6,9 +6,9 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from page_reader import LOADING, Page
 from reported_run import HOSTILE, reported
 
 from eop.evidence.objects import ObjectStore
@@ -16,39 +16,6 @@ from eop.leaderboard import entry_folder
 from eop.report import write_report
 from eop.report.scripts import chart_script, data_block, own_script
 from eop.report.view import RunView
-
-VOID = {"meta", "input"}
-LOADING = {"link", "img", "iframe", "object", "embed", "image", "use", "base"}
-
-
-class Page(HTMLParser):
-    """Reads a page strictly: every element closes, and what could load or run is remembered."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text: list[str] = []
-        self.scripts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        (self.scripts if self.open[-1:] == ["script"] else self.text).append(data)
 
 
 @pytest.fixture(scope="module")

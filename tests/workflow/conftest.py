@@ -30,10 +30,12 @@ class Project:
         return self.command(sys.executable, "-m", "eop.cli", *arguments)
 
     def command(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        # A project without the harness in it has that of this very working tree.
+        path = os.pathsep.join([str(self.root), str(ROOT)])
         return subprocess.run(
             argv,
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(self.root), "COLUMNS": "100"},
+            env={**os.environ, "PYTHONPATH": path, "COLUMNS": "100"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -121,3 +123,30 @@ def fresh(tmp_path: Path) -> Project:
     project = copy_sources(tmp_path / "project")
     project.configure(protocol=MINIMAL)
     return project
+
+
+def leavings(root: Path) -> set[str]:
+    """What the repository holds where a run of its own would write."""
+    tops = ("leaderboard", "knowledge", "gates", "runs")
+    return {str(path) for top in tops for path in (root / top).rglob("*")}
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
+    """The finished demo and what it printed; whoever changes it works on a copy."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    before = leavings(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "eop.cli", "demo", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert leavings(ROOT) == before, "the demo must leave the repository's own run alone"
+    return Project(folder), done.stdout

@@ -14,7 +14,7 @@ from typing import Any
 import networkx
 import pytest
 import yaml
-from conftest import ROOT, Project
+from conftest import Project
 from doc_pages import blocks, compared, shown
 
 from eop.core.errors import EopError
@@ -22,33 +22,6 @@ from eop.driver.demo import make_project
 
 RUN = "demo-synthetic"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
-
-
-def leavings(root: Path) -> set[str]:
-    """What the repository holds where a run of its own would write."""
-    tops = ("leaderboard", "knowledge", "gates", "runs")
-    return {str(path) for top in tops for path in (root / top).rglob("*")}
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
-    """The finished demo and what it printed."""
-    folder = tmp_path_factory.mktemp("demo") / "demo"
-    before = leavings(ROOT)
-    done = subprocess.run(
-        [sys.executable, "-m", "eop.cli", "demo", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "100"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert leavings(ROOT) == before, "the demo must leave the repository's own run alone"
-    return Project(folder), done.stdout
 
 
 def entry(project: Project, name: str) -> dict[str, Any]:

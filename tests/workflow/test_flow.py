@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import Project, copy_sources
+from report_reader import reported
 
 if TYPE_CHECKING:
     import subprocess
@@ -143,6 +144,21 @@ def test_what_products_report_is_told_in_tokens_and_dollars(
     assert "at least 1000 tokens, at least 0.025 US dollars" in last, "two agents have crashed"
     status = project.eop("status").stdout
     assert "tokens: at least 1,000 spent, no limit; 2 attempts could not be metered" in status
+
+
+def test_a_report_of_a_run_that_published_nothing_has_every_end(
+    flow: tuple[Project, subprocess.CompletedProcess[str]],
+) -> None:
+    shown = reported(flow[0])
+    assert {"All iterations", "Iteration 1"} < shown.categories.keys()
+    labels = {
+        result["labels"]["result"].partition(" ")[2]
+        for path, result in shown.results.items()
+        if "/it01/" in path
+    }
+    assert {"survey: failed", "draft: completed", "draft r2: completed"} <= labels
+    assert {"compare r2: skipped", "sketch r2: failed", "refine r2: skipped"} <= labels
+    assert "eop report" not in shown.printed
 
 
 def test_the_run_verifies_and_what_is_no_candidate_is_no_entry(

@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import MINIMAL
+from report_reader import reported
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -68,6 +70,35 @@ def test_a_second_run_on_the_same_project_is_refused(project: Project) -> None:
         assert "another run is active" in done.stderr
         compiled = project.eop("compile")
     assert compiled.returncode == 8
+
+
+def test_a_report_begins_no_run(fresh: Project) -> None:
+    done = fresh.snakemake("--report", "report.html")
+    assert done.returncode == 7
+    assert "error[EOP814] no run 'minimal-synthetic' has begun" in done.stderr
+    assert not (fresh.root / "runs" / "minimal-synthetic").exists()
+    assert not (fresh.root / "report.html").exists()
+
+
+def test_a_report_at_a_gate_shows_what_has_left_and_decides_nothing(project: Project) -> None:
+    project.answer("agree")
+    # What it is about was pinned when it began, so that later edits do not hinder a report.
+    protocol = project.root / MINIMAL
+    protocol.write_text(protocol.read_text() + "\nA later thought.\n")
+    shown = reported(project)
+    assert shown.categories.keys() == {"All iterations", "Iteration 1"}
+    assert shown.labels("Iteration 1", "Steps") == ["01 look: completed"]
+    assert shown.labels("Iteration 1", "Overview") == ["rows, steps and gates"]
+    assert shown.labels("All iterations", "Overview") == ["the page of the run"]
+    look = shown.results["runs/minimal-synthetic/it01/look/outcome.json"]
+    assert look["job_properties"]["rule"] == "it01_look"
+    assert "How a step of the protocol ended" in look["caption"]
+    assert "GATE" not in shown.printed
+    assert "would" not in shown.printed
+    assert "Traceback" not in shown.printed
+    (project.root / "runs/minimal-synthetic/it01/look/outcome.json").unlink()
+    rest = reported(project)
+    assert rest.categories["Iteration 1"].keys() == {"Overview"}, "what is lost hinders nothing"
 
 
 def test_touching_the_target_code_reruns_nothing(project: Project) -> None:
