@@ -38,6 +38,7 @@ _TIMEOUT_S = 24 * 3600.0
 _MARK = ".reproduction"
 # Packages whose versions may change a result.
 _NUMERIC = ("torch", "numpy")
+_TEAM = "processes"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _elsewhere(
     pairs = [
         ("threads", recorded.get("threads"), threads),
         *(
-            (f"processes of {name}", count, processes[name])
+            (f"{_TEAM} of {name}", count, processes[name])
             for name, count in _recorded_processes(entry).items()
         ),
         ("cpu", recorded.get("cpu"), now["cpu"]),
@@ -358,6 +359,11 @@ def _why(verdict: Verdict) -> str:
             "recorded numbers or what they rest on have been changed"
         )
     apart = "; ".join(f"{what} was {old}, is {new}" for what, old, new in verdict.elsewhere)
+    if any(what.startswith(_TEAM) for what, _, _ in verdict.elsewhere):
+        return (
+            "another number of processes draws other dropout masks, which is another draw of the "
+            f"same training: {apart}"
+        )
     return f"this is not where it was made, and that changes last digits, not results: {apart}"
 
 

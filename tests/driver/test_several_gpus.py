@@ -19,6 +19,7 @@ import yaml
 from entry_samples import REPOSITORY
 from fake_hstu import experiment, recommender
 
+from eop.agents.contract import Limits
 from eop.agents.jail import Jail, Level, available, landlock_has_networks
 from eop.core.errors import EopError, ExitCode
 from eop.core.files import read_json, write_text
@@ -192,7 +193,7 @@ def test_two_processes_meet_in_landlock_too_and_end_with_their_job(
 
 
 RANKS = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 
 rank = os.environ["RANK"]
@@ -201,11 +202,17 @@ words = Path(sys.argv[sys.argv.index("--config") + 1]).read_text().split()
 if rank == "1" and words:
     sys.stderr.write("last words\\n")
     sys.exit(int(words[0]))
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
 time.sleep(600)
 """
 
 
-def test_the_time_limit_leaves_no_process_of_a_training(tmp_path: Path) -> None:
+def test_the_time_limit_leaves_no_process_of_a_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were they deaf to signals: torchrun gives each a session of its own."""
+    monkeypatch.setattr(Limits, "grace_s", 0.5)
     made = replace(recommender(tmp_path, timeout_s=9.0), processes=2)
     (made.tree / "hstu/__main__.py").write_text(RANKS)
     with pytest.raises(CandidateError) as caught:

@@ -118,7 +118,12 @@ def test_what_has_no_seed_has_no_noise() -> None:
 
 
 def test_a_refusal_says_whether_the_machine_could_be_the_reason(tmp_path: Path) -> None:
-    for elsewhere, words in (((), "recorded numbers"), (TORCH, "torch was 2.13.0, is 2.14.0")):
+    team = (("processes of train", 4, 2),)
+    for elsewhere, words in (
+        ((), "recorded numbers"),
+        (TORCH, r"last digits.*torch was 2\.13\.0, is 2\.14\.0"),
+        (team, "another draw of the same training: processes of train was 4, is 2"),
+    ):
         verdict = compare(candidate(), again(mrr=0.9), elsewhere)
         with pytest.raises(EopError, match=words) as caught:
             reproduce._write_verdict(tmp_path, candidate(), verdict)
