@@ -115,7 +115,7 @@ def _entry(root: Path, name: str, kind: str, config: dict[str, Any] | None) -> E
 def _measured(root: Path, entry: Entry) -> None:
     """Measure an entry as its reproduction does, and write it with those numbers."""
     draft = write_entry(root, entry, _files(entry.evidence["config"]))
-    reproduce(root, entry.id, root / "repro" / entry.id, threads=1, isolation="off")
+    reproduce(root, entry.id, root / "repro" / entry.id, threads=1, isolation="off", gpus=0)
     numbers = read_json(root / "repro" / entry.id / "metrics.json")
     for path in draft.iterdir():
         path.unlink()
