@@ -275,3 +275,37 @@ def test_a_level_says_what_it_holds_and_what_is_better(
     assert ("let bubblewrap make user namespaces" in jail.describe(level)) == (
         level is not Level.BWRAP
     )
+
+
+LOOPBACK = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as own:
+    socket.create_connection(own.getsockname(), 2).close()
+for place in ("127.0.0.1", int(sys.argv[1])), ("192.0.2.1", 80):
+    try:
+        socket.create_connection(place, 2).close()
+    except OSError:
+        continue
+    sys.exit(f"{place} can be reached")
+"""
+
+
+@pytest.mark.parametrize("inside", EACH_JAIL)
+def test_processes_of_one_command_talk_among_themselves_alone(inside: Jail) -> None:
+    if inside.kind is Level.LANDLOCK and not jail.landlock_has_networks():
+        pytest.skip("no network namespaces here")
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        command = [sys.executable, "-c", LOOPBACK, str(outside.getsockname()[1])]
+        confined = inside.wrap(command, loopback=True)
+        done = subprocess.run(confined, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_loopback_that_cannot_be_theirs_alone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jail, "landlock_has_networks", lambda: False)
+    with pytest.raises(EopError, match="EOP862") as caught:
+        Jail(Level.LANDLOCK).wrap(["true"], loopback=True)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+    for level in (Level.BWRAP, Level.NONE):
+        assert Jail(level).wrap(["true"], loopback=True)[-1] == "true"
+    assert "none" in Jail(Level.LANDLOCK).wrap(["true"])

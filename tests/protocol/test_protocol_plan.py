@@ -48,6 +48,15 @@ def plan_of(project: Path) -> Callable[[str], Plan]:
     return build
 
 
+@pytest.mark.parametrize("gpus", range(1, 9))
+def test_a_phase_that_trains_may_have_all_gpus_of_a_machine(
+    plan_of: Callable[[str], Plan], gpus: int
+) -> None:
+    asks = f"function: train\nresources: {{gpus: {gpus}}}"
+    plan = plan_of(SOUND.replace("function: train", asks))
+    assert plan.phase("train").resources.gpus == gpus
+
+
 def test_the_plan_says_what_the_document_says(plan_of: Callable[[str], Plan]) -> None:
     plan = plan_of(SOUND)
     assert (plan.name, plan.version, plan.target) == ("sound", "0.1.0", "hstu")
