@@ -28,3 +28,10 @@ def test_each_promise_is_broken_by_a_test(page: str) -> None:
 def test_files_that_a_page_names_are_there(page: str) -> None:
     named = set(_PATH.findall((ROOT / page).read_text())) - _MADE
     assert [name for name in sorted(named) if not any(ROOT.glob(name.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "/" not in page])
+def test_links_between_files_lead_somewhere(page: str) -> None:
+    """Of the pages that Sphinx does not read; in the others it finds a wrong one."""
+    linked = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", (ROOT / page).read_text())
+    assert [name for name in linked if not (ROOT / name).exists()] == []
