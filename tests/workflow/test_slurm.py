@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import cluster as slurm
 import pytest
+import yaml
 from conftest import Project, copy_sources
-from short_run import RUN, approve_all, leaderboard, short_project, to_the_end
+from short_run import RUN, approve_all, leaderboard, playbook, short_project, to_the_end
 from typed_pages import type_page
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _SITE = [
     "--slurm-init-seconds-before-status-checks=1",
     "--seconds-between-status-checks=1",
 ]
+_ONE_GPU = "resources: {gpus: 1}"
 _ASKS = "resources: {cpus: 2, gpus: 1, ram: 1500MB}"
 
 
@@ -130,6 +132,33 @@ def test_a_training_has_as_many_processes_as_its_job_has_gpus(
     assert (runtime["processes"], runtime["device"]) == (2, "cpu")
 
 
+def test_the_trainings_of_an_iteration_are_one_job_where_they_are_grouped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := slurm.missing():
+        pytest.skip(f"no Slurm: {'; '.join(lacking)}")
+    project = short_project(tmp_path / "project", ["no-residual", "another"])
+    steps = playbook(["no-residual", "another"])
+    del steps["steps"][1]["when"]["proposal"]
+    (project.root / "config/playbooks/short.yaml").write_text(yaml.safe_dump(steps))
+    protocol = project.root / "config/protocols/short.eop.md"
+    text = protocol.read_text()
+    protocol.write_text(text.replace("function: train\n", f"function: train\n{_ONE_GPU}\n"))
+    with slurm.running(tmp_path / "slurm", cpus=4, gpus=2, ram_mb=9000) as cluster:
+        for name in ("SLURM_CONF", "PATH"):
+            monkeypatch.setenv(name, cluster.env[name])
+        while not (found := [job for job in cluster.jobs() if "evaluate" in job.comment]):
+            approve_all(project)
+            with submitting(project, "--group-components", "training=2") as done:
+                ended(done)
+    (job,) = found
+    assert (job.state, job.asks["NumCPUs"]) == ("COMPLETED", "2")
+    assert "gpu:2" in job.asks["TresPerJob"]
+    for branch in ("p01", "p02"):
+        left = project.root / f"runs/{RUN}/it01/{branch}/evaluate/outcome.json"
+        assert json.loads(left.read_text())["outcome"] == "completed"
+
+
 def test_the_tutorial(tmp_path: Path, cluster: Cluster) -> None:
     often = "slurm-init-seconds-before-status-checks: 1\\nseconds-between-status-checks: 1"
     instead = {'echo "slurm-no-account: true"': f'printf "slurm-no-account: true\\n{often}\\n"'}
@@ -142,9 +171,9 @@ def test_the_tutorial(tmp_path: Path, cluster: Cluster) -> None:
 
 
 @contextmanager
-def submitting(project: Project) -> Iterator[subprocess.Popen[bytes]]:
+def submitting(project: Project, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """`snakemake --profile profiles/slurm` at work; what it says is kept beside the project."""
-    command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", *_SITE]
+    command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", *_SITE, *more]
     with (
         project.root.with_suffix(".log").open("ab") as said,
         subprocess.Popen(
