@@ -15,6 +15,7 @@ import yaml
 from conftest import ROOT
 from snakemake.resources import GroupResources, Resources
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
+from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def test_slurm_looks_for_the_gpus_of_a_job_on_one_host(branches: int) -> None:
     job = SimpleNamespace(resources=Asked(summed), threads=6 * branches)
     validate_slurm_extra(job)
     names = ("run_uuid", "comment_str", "slurm_logfile", "workdir", "partition", "account")
-    call = get_submit_command(job, dict.fromkeys(names, "x"))
+    call = get_submit_command(job, dict.fromkeys(names, "x")) + set_gres_string(job)
     asked = {f"--gpus={2 * branches}", f"--cpus-per-task={6 * branches}", "-N1"}
     assert asked <= set(call.split()), call
 
