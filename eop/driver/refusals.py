@@ -13,6 +13,8 @@ from eop.runtime.node import Instance
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eop.project.project import Project
     from eop.runtime.state import State
 
@@ -31,6 +33,8 @@ class Refusals(logging.Filter):
         self._project = project
         self._refused = False
         self._failed = False
+        # Of groups that were cut short those jobs that had done their work.
+        self._left: set[str] = set()
 
     @property
     def are_all(self) -> bool:
@@ -43,14 +47,28 @@ class Refusals(logging.Filter):
             return True
         event = getattr(record, "event", None)
         if event == LogEvent.JOB_ERROR:
-            return not self._is_refused(str(getattr(record, "rule_name", "")))
+            name = str(getattr(record, "rule_name", ""))
+            return name not in self._left and not self._is_refused(name)
         if event == LogEvent.GROUP_ERROR:
             jobs: list[dict[str, Any]] = getattr(record, "job_error_info", [])
-            return not all(self._refuses(str(job["rule_name"])) for job in jobs)
+            return not self._is_cut_short([str(job["rule_name"]) for job in jobs])
         text = record.getMessage()
         if _REFUSED in text:
             return self._halted() is None
         return not (text.startswith(_ENDS) and self.are_all)
+
+    def _is_cut_short(self, names: Sequence[str]) -> bool:
+        """Whether the jobs of a group were refused, from one on; a record of each comes after this.
+
+        For Snakemake all of them have failed, and those too that had left before.
+        """
+        state = self._halted()
+        left = {name for name in names if state is not None and _has_left(state, name)}
+        others = [name for name in names if name not in left]
+        if not others or not all(map(self._refuses, others)):
+            return False
+        self._left |= left
+        return True
 
     def _is_refused(self, name: str) -> bool:
         halt = self._refuses(name)
@@ -70,7 +88,7 @@ class Refusals(logging.Filter):
             return None
         if state is None or step not in {phase.id for phase in self._project.plan.phases}:
             return None
-        return None if name in state.active else str(state.halt)
+        return None if name in state.active or _has_left(state, name) else str(state.halt)
 
     def _halted(self) -> State | None:
         """The state of the run, if somebody has halted it."""
@@ -80,3 +98,8 @@ class Refusals(logging.Filter):
             # It is told elsewhere, with all that there is to say about it.
             return None
         return state if state.halt else None
+
+
+def _has_left(state: State, name: str) -> bool:
+    node = state.nodes.get(name)
+    return node is not None and node.final

@@ -12,8 +12,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from eop.driver.loop import position_of
 from eop.driver.refusals import Refusals
 from eop.project.project import Project
-from eop.runtime.lifecycle import enter
-from eop.runtime.node import Instance
+from eop.runtime.lifecycle import enter, leave
+from eop.runtime.node import Instance, NodeResult, Outcome
 from eop.runtime.trace import Trace
 
 if TYPE_CHECKING:
@@ -81,14 +81,42 @@ def test_one_failure_among_refusals_is_a_failure(project: Project) -> None:
     assert not refusals.are_all
 
 
+def group(*names: str) -> logging.LogRecord:
+    jobs = [{"rule_name": name} for name in names]
+    return record("Error in group", LogEvent.GROUP_ERROR, job_error_info=jobs)
+
+
+def end(project: Project, name: str) -> None:
+    """A node that has its last outcome."""
+    trace, node = Trace(project.trace_dir, project.plan), Instance.parse(name)
+    enter(trace, project.plan, node)
+    leave(trace, project.root, node, 1, NodeResult(Outcome.BLOCKED, "for this test"))
+
+
+def test_of_a_group_that_is_cut_short_what_had_left_is_neither_refused_nor_failed(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    end(project, "it01_look")
+    refusals = Refusals(project)
+    pause(project)
+    for one in (group("it01_look", "it01_advise"), failed("it01_look"), failed("it01_advise")):
+        assert not refusals.filter(one)
+    assert refusals.are_all
+    assert [message.split(":")[0] for message in caplog.messages] == ["it01_advise has not begun"]
+
+
+def test_a_job_that_fails_after_its_node_has_left_has_failed(project: Project) -> None:
+    end(project, "it01_look")
+    refusals = Refusals(project)
+    pause(project)
+    for one in (group("it01_look"), failed("it01_look"), record(LAST)):
+        assert refusals.filter(one)
+    assert not refusals.are_all
+
+
 def test_a_group_of_jobs_and_other_words(project: Project) -> None:
     refusals = Refusals(project)
     pause(project)
-
-    def group(*names: str) -> logging.LogRecord:
-        jobs = [{"rule_name": name} for name in names]
-        return record("Error in group", LogEvent.GROUP_ERROR, job_error_info=jobs)
-
     assert not refusals.filter(group("it01_look", "it01_advise"))
     assert refusals.filter(group("it01_look", "report"))
     assert refusals.filter(record("disk full", LogEvent.ERROR))
