@@ -66,14 +66,14 @@ def training_so_far(
     is no error, and no link is followed.
     """
     phase = project.plan.phase(at.step)
-    for seeds, folders in _stages(project, phase, project.run_dir / at.directory / "work"):
+    for seeds, folders in _trainings(project, phase, project.run_dir / at.directory / "work"):
         done = [(folder / "checkpoint.json").is_file() for folder in folders]
         if not all(done):
             return _progress(seeds, folders, done.index(False), _epochs(project, state, at), now)
     return None
 
 
-def _stages(
+def _trainings(
     project: Project, phase: Phase, work: Path
 ) -> Iterator[tuple[Sequence[int], list[Path]]]:
     """The seeds and folders of each training of a phase that has begun, in their order.
