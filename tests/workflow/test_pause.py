@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from click.testing import CliRunner
+
+from eop.cli import cli
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -34,7 +37,7 @@ def slow(project: Project) -> None:
     (project.root / "config/protocols/minimal.eop.md").write_text(PROTOCOL)
     path = project.root / "config/playbooks/minimal.yaml"
     playbook = yaml.safe_load(path.read_text())
-    playbook["steps"][0]["do"].insert(0, {"hang": 5})
+    playbook["steps"][0]["do"].insert(0, {"hang": 4})
     path.write_text(yaml.safe_dump(playbook))
 
 
@@ -53,9 +56,10 @@ def paused_at_work(project: Project, *command: str) -> tuple[int, str]:
         if any("node_entered" in path.read_text() for path in project.events()):
             break
         time.sleep(0.1)
-    done = project.eop("pause", "--reason", "lunch")
-    assert done.returncode == 0, done.stderr
-    assert "still at work, until they end: it01_look" in done.stdout
+    # At once, in this process: the agent does not wait for another one to start.
+    done = CliRunner().invoke(cli, ["--project", str(project.root), "pause", "--reason", "lunch"])
+    assert done.exit_code == 0, done.output
+    assert "still at work, until they end: it01_look" in done.output
     text, _ = driver.communicate(timeout=120)
     return driver.returncode, text
 
