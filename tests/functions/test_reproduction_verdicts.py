@@ -145,23 +145,23 @@ def test_what_the_remote_no_longer_has_is_refused(made: Path, tmp_path: Path, fa
     assert f"{TRAIN}: " in done.stderr
 
 
-def living(root: Path) -> set[int]:
-    """Processes that have the clone in their command line or work in it, but not this one."""
-    found = set()
+def living(root: Path) -> dict[int, bytes]:
+    """Command lines of processes that name the clone in it or work there, but not of this one."""
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            words = (folder / "cmdline").read_bytes().decode()
+            words = (folder / "cmdline").read_bytes()
             inside = str(folder.joinpath("cwd").readlink()).startswith(str(root))
         except OSError:
             continue
-        if int(folder.name) != os.getpid() and words and (inside or str(root) in words):
-            found.add(int(folder.name))
+        if int(folder.name) != os.getpid() and words and (inside or str(root).encode() in words):
+            found[int(folder.name)] = words
     return found
 
 
 def trains(root: Path) -> bool:
     return any((root / "repro" / LONG).rglob("curve.tsv")) or any(
-        b"\0train\0" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in living(root)
+        b"\0train\0" in words for words in living(root).values()
     )
 
 
