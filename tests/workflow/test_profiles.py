@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from baseline_alone import baseline_alone
 from conftest import ROOT
 from snakemake.resources import GroupResources, Resources
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
@@ -53,20 +54,6 @@ def test_a_dry_run_plans_the_same_jobs(fresh: Project, profile: str) -> None:
     assert not list(fresh.root.glob("runs/*/it01/*/outcome.json"))
 
 
-ALONE = """---
-{eop: 1, name: several, version: 0.1.0, target: hstu, budget: {actions: 10, wall: 1h}}
----
-```eop
-phase: baseline
-function: baseline
-with: {seeds: [1]}
-resources: {cpus: 2, gpus: 4, ram: 16GB}
-outputs: {baseline: {file: baseline.json}}
-budget: {wall: 5m}
-```
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["k8s", "slurm", "default"])
 def test_a_phase_with_several_gpus(
@@ -74,8 +61,7 @@ def test_a_phase_with_several_gpus(
 ) -> None:
     """A cluster is asked for them, whatever the head node has; a workstation must have them."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    (fresh.root / "config/protocols/several.eop.md").write_text(ALONE)
-    fresh.configure(protocol="config/protocols/several.eop.md", threads="3")
+    baseline_alone(fresh, "cpus: 2, gpus: 4, ram: 16GB", threads="3")
     if profile == "default":
         for allowed, there in (([], 2), (["--resources", "gpu=1"], 1)):
             done = fresh.snakemake(*allowed)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import cluster as slurm
 import pytest
 import yaml
+from baseline_alone import baseline_alone
 from conftest import Project, copy_sources
 from short_run import RUN, approve_all, leaderboard, playbook, short_project, to_the_end
 from typed_pages import type_page
@@ -92,28 +93,13 @@ def test_with_a_job_ended_another_preempted_and_a_node_drained(
     assert not any("implement" in job.comment or "publish" in job.comment for job in jobs)
 
 
-ALONE = """---
-{eop: 1, name: several, version: 0.1.0, target: hstu, budget: {actions: 10, wall: 1h}}
----
-```eop
-phase: baseline
-function: baseline
-with: {seeds: [1]}
-resources: {gpus: 2}
-outputs: {baseline: {file: baseline.json}}
-budget: {wall: 5m}
-```
-"""
-
-
 def test_a_training_has_as_many_processes_as_its_job_has_gpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if lacking := slurm.missing():
         pytest.skip(f"no Slurm: {'; '.join(lacking)}")
     project = copy_sources(tmp_path / "project")
-    (project.root / "config/protocols/several.eop.md").write_text(ALONE)
-    project.configure(protocol="config/protocols/several.eop.md")
+    baseline_alone(project, "gpus: 2")
     with slurm.running(tmp_path / "slurm", gpus=2) as cluster:
         for name in ("SLURM_CONF", "PATH"):
             monkeypatch.setenv(name, cluster.env[name])
