@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from eop.compile.layout import layout
-from eop.leaderboard.ranking import ranked
+from eop.leaderboard.ranking import leader, metric, ranked
 from eop.leaderboard.standing import standing
 from eop.leaderboard.summary import summaries
 from eop.report.curves import common_limit, interval_bar
@@ -110,7 +110,7 @@ def page(material: Material, version: str | None = None) -> str:
             boards=list(boards(material.entries, files.keys(), material.anchors)),
             filtered=True,
             summaries=summaries(own),
-            best=_best(own),
+            led=_led(own),
             negative=sum(entry.outcome != "completed" for entry in own),
             standings=Counter(standing(entry) for entry in own),
             iterations=sorted({entry.iteration for entry in own if entry.iteration}),
@@ -146,9 +146,10 @@ def style() -> str:
     return "".join((ASSETS / name).read_text() for name in names)
 
 
-def _best(own: list[Entry]) -> float | None:
-    measured = [entry.test.mean["ndcg@10"] for entry in own if entry.test]
-    return max(measured, default=None)
+def _led(own: list[Entry]) -> float | None:
+    """The test score of who leads; the highest one may be no more than the luckiest."""
+    first = leader(entry for entry in own if _split(entry) == _split(own[0]))
+    return metric(first.test, "ndcg@10") if first else None
 
 
 def boards(

@@ -8,11 +8,12 @@ import shutil
 from dataclasses import replace
 
 import pytest
+import yaml
 from page_reader import LOADING, Page
 from reported_run import HOSTILE, reported
 
 from eop.evidence.objects import ObjectStore
-from eop.leaderboard import entry_folder
+from eop.leaderboard import entry_folder, read_entries
 from eop.report import write_report
 from eop.report.scripts import chart_script, data_block, own_script
 from eop.report.view import RunView
@@ -70,6 +71,20 @@ def test_a_score_has_its_interval_in_the_table_and_in_its_section(found, tmp_pat
     (tmp_path / "leaderboard/r1-base/entry.yaml").rename(tmp_path / "away")
     after = " ".join(Page(write_report(tmp_path, "r1").read_text()).text)
     assert "[0.0850, 0.1050]" not in after
+
+
+def test_the_tile_shows_who_leads_and_not_the_luckiest_test(found, tmp_path):
+    def tile():
+        text = " ".join(" ".join(Page(write_report(tmp_path, "r1").read_text()).text).split())
+        return re.search(r"(\S+) NDCG@10 of the leader, canonical test", text)[1]
+
+    assert tile() == "0.1100"
+    path = tmp_path / "leaderboard/r1-it01-p03/entry.yaml"
+    lucky = yaml.safe_load(path.read_text())
+    lucky["test"]["mean"]["ndcg@10"] = 0.2
+    path.write_text(yaml.safe_dump(lucky))
+    best = max(entry.test.mean["ndcg@10"] for entry in read_entries(tmp_path) if entry.test)
+    assert (best, tile()) == (0.2, "0.1100"), "it was not promoted"
 
 
 def test_the_head_says_how_the_run_stands_in_the_words_of_eop_status(found, tmp_path, monkeypatch):
