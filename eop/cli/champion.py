@@ -14,6 +14,7 @@ from eop.functions.champion import champion_of, export
 from eop.leaderboard import read_entries
 from eop.leaderboard.transfer import gains as transferred
 from eop.leaderboard.transfer import not_replayed, read_claims
+from eop.project.config import require_project
 from eop.report import gains_text
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def export_(root: Path, run: str, name: str | None, folder: Path, as_json: bool)
 @click.pass_obj
 def gains(root: Path, protocol: str, as_json: bool) -> None:
     """What replayed recipes gain on each data set, beside what was published."""
+    require_project(root)
     claims = read_claims(root)
     found = transferred(read_entries(root), protocol, claims)
     missing = not_replayed(claims, found)

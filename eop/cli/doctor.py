@@ -16,6 +16,7 @@ from eop.cli.output import json_option, print_json
 from eop.core.errors import ExitCode
 from eop.driver.doctor import State, checks
 from eop.driver.examine import examine
+from eop.project.config import require_project
 from eop.report import console as make_console
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def doctor(root: Path, pairs: tuple[str, ...], as_json: bool) -> None:
     names are shown. Judged is what a run with the same --config would use. Ends with status 9 when
     something needed is missing.
     """
+    require_project(root)
     found = checks(examine(root, overrides(pairs)))
     if as_json:
         print_json({"schema": "doctor/1", "checks": [asdict(check) for check in found]})

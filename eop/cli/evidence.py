@@ -15,6 +15,7 @@ from eop.functions.evidence_archive import restore as restore_objects
 from eop.functions.evidence_manifest import manifest_path
 from eop.functions.evidence_reading import differences, evidence_problems, read_manifest
 from eop.leaderboard import read_entries
+from eop.project.config import require_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,7 @@ def evidence() -> None:
 @click.pass_obj
 def show(root: Path, entry: str, as_json: bool) -> None:
     """The files of ENTRY by role, the cost of each node, the decision and its reason."""
+    require_project(root)
     manifest = read_manifest(root, entry)
     if as_json:
         print_json(manifest)
@@ -72,6 +74,7 @@ def verify(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
 
     Without ENTRY, all rows. Rows of versions that kept no manifest are counted.
     """
+    require_project(root)
     names = list(entries) or [entry.id for entry in read_entries(root)]
     without = [] if entries else [n for n in names if not manifest_path(root, n).is_file()]
     found = {name: evidence_problems(root, name) for name in names if name not in without}
@@ -102,6 +105,7 @@ def restore(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
 
     For a clone, after `dvc pull`. Without ENTRY, all rows that have a manifest.
     """
+    require_project(root)
     names = entries or [
         entry.id for entry in read_entries(root) if manifest_path(root, entry.id).is_file()
     ]
@@ -124,6 +128,7 @@ def restore(root: Path, entries: tuple[str, ...], as_json: bool) -> None:
 @click.pass_obj
 def diff(root: Path, one: str, other: str, as_json: bool) -> None:
     """In what two rows differ: settings, code, prompts, products, outcome, numbers, cost."""
+    require_project(root)
     found = differences(root, one, other)
     if as_json:
         rows = [{"what": what, "one": left, "other": right} for what, left, right in found]

@@ -16,7 +16,7 @@ from eop.knowledge.checks import check as check_knowledge
 from eop.knowledge.recall import recall as find
 from eop.knowledge.store import open_store
 from eop.knowledge.wiki import summarized, write_claims
-from eop.project.config import read_raw
+from eop.project.config import read_raw, require_project
 
 if TYPE_CHECKING:
     from eop.knowledge.recall import Query
@@ -42,6 +42,7 @@ def check(root: Path, as_json: bool) -> None:
     Reads every file anew. Contradictions of notes that no claim has taken up are named and are no
     fault of the wiki.
     """
+    require_project(root)
     found = check_knowledge(root)
     if as_json:
         problems = [{"path": p.path, "line": p.line, "message": p.message} for p in found.problems]
@@ -70,6 +71,7 @@ def summarize(root: Path, as_json: bool) -> None:
 
     A protocol with the function `summarize` does this in every iteration.
     """
+    require_project(root)
     with open_store(root) as store:
         claims = summarized(store, store.notes())
     pages = write_claims(root, claims)
@@ -137,6 +139,7 @@ def _asked(project: Project, query: str, name: str | None) -> Query:
 @click.pass_obj
 def graph(root: Path, out: Path, around: str | None, steps: int, as_json: bool) -> None:
     """Write who is about what and rests on what: OUT/graph.graphml and OUT/graph.json."""
+    require_project(root)
     # networkx takes a quarter of a second to load, and no other command needs it.
     from eop.knowledge.graph import build, neighbourhood, write_graph
 

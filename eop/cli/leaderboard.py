@@ -13,6 +13,7 @@ from eop.leaderboard import read_entries
 from eop.leaderboard.selection import Selection
 from eop.leaderboard.standing import STANDINGS
 from eop.leaderboard.summary import summaries
+from eop.project.config import require_project
 from eop.report import leaderboard_csv, leaderboard_json, leaderboard_text, summary_text
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def leaderboard(
     as_json: bool,
 ) -> None:
     """All entries, best first; failed and rejected ones are rows too."""
+    require_project(root)
     if as_csv and (as_json or summed):
         raise click.UsageError("--csv goes neither with --json nor with --summary")
     day = since.date() if since else None

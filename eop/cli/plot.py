@@ -11,6 +11,7 @@ from eop.cli.leaderboard import require_run
 from eop.cli.output import json_option, say_files
 from eop.leaderboard import read_entries
 from eop.leaderboard.selection import Selection
+from eop.project.config import require_project
 from eop.report import FIGURES, write_figure
 
 
@@ -33,6 +34,7 @@ def plot(
     noise: each candidate's gain over its parent beside what null controls and seeds differ by.
     What was not measured is listed in words.
     """
+    require_project(root)
     require_run(root, run, read_entries(root))
     write_figure(root, figure, file, Selection(run=run, dataset=dataset))
     say_files([file], as_json=as_json)

@@ -11,6 +11,7 @@ from eop.cli.output import json_option, print_json, say_files
 from eop.core.errors import ExitCode
 from eop.evidence import Dvc
 from eop.leaderboard.board import write_board
+from eop.project.config import require_project
 from eop.report.dvc_page import dvc_page
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def index(root: Path, as_json: bool) -> None:
     both have new entries. In a DVC project `dvc plots` then also draws without a network on this
     machine. Prints the files that were not up to date.
     """
+    require_project(root)
     written = write_board(root)
     dvc = Dvc(root)
     if dvc.initialised:

@@ -62,18 +62,22 @@ class Config:
         return asdict(self)
 
 
+def require_project(root: Path) -> None:
+    """Raise ``EopError`` (EOP601) for a folder with neither a workflow config nor rows nor notes.
+
+    What reads rows or notes alone would else call them none in every other folder.
+    """
+    if not any((root / part).exists() for part in (CONFIG_FILE, "leaderboard", "knowledge")):
+        raise _no_project(root)
+
+
 def read_raw(root: Path, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The project's ``config/config.yaml`` with ``overrides`` on top, unchecked."""
     path = root / CONFIG_FILE
     try:
         raw = read_yaml(path)
     except FileNotFoundError:
-        raise EopError(
-            "EOP601",
-            f"no {CONFIG_FILE} in {root}",
-            hint="run the command at the top of a project, or name it with --project",
-            exit_code=ExitCode.CONFIG,
-        ) from None
+        raise _no_project(root) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = Where(CONFIG_FILE, mark.line + 1, mark.column + 1) if mark else Where(CONFIG_FILE)
@@ -145,3 +149,12 @@ def check_keys(root: Path, raw: Mapping[str, Any]) -> None:
             hint=f"keys come from {CONFIG_FILE} and --config; {SCHEMA_FILE} explains each",
             exit_code=ExitCode.CONFIG,
         )
+
+
+def _no_project(root: Path) -> EopError:
+    return EopError(
+        "EOP601",
+        f"no {CONFIG_FILE} in {root}",
+        hint="run the command at the top of a project, or name it with --project",
+        exit_code=ExitCode.CONFIG,
+    )
