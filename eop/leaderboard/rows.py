@@ -64,6 +64,7 @@ def rows(root: Path, selection: Selection | None = None) -> pd.DataFrame:
     records = [_record(entry, entries, anchors) for entry in ranked(chosen)]
     frame = pd.DataFrame.from_records(records, columns=list(_record_columns()))
     types = dict.fromkeys(_NUMBERS, "Float64") | {
+        "iteration": "Int64",
         "actions": "Int64",
         "tokens": "Int64",
         "seeds": "Int64",

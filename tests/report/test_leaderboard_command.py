@@ -43,6 +43,9 @@ def test_the_forms_hold_the_same_rows(root: Path) -> None:
         assert text["stands_on"].split() == row["stands_on"]
         for name in ("test_ndcg@10", "delta", "wall_s", "seeds"):
             assert (float(text[name]) if text[name] else None) == row[name], "missing is empty"
+    # The base is of no iteration, which makes of no other row's 1 a 1.0.
+    assert {text["iteration"] for text in table} == {"", "1"}
+    assert {repr(row["iteration"]) for row in rows} == {"None", "1"}
     shown = call(root).stdout
     assert all(row["entry"] in shown.replace("\n", "") for row in rows)
 
