@@ -31,8 +31,11 @@ def _literal(app: Any, context: Any, lines: list[str]) -> None:
         head, example, typed = line.partition("Example: ")
         if example and not head.strip():
             lines[number] = f"{line[: len(line) - len(typed)]}``{typed}``"
-        else:
+        elif "``" in line:
             lines[number] = line.replace("*", r"\*")
+        else:
+            # hr@10 is a metric and no address to write to.
+            lines[number] = line.replace("*", r"\*").replace("@", r"\@")
 
 
 def setup(app: Any) -> None:

@@ -27,6 +27,7 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     commands = (tmp_path / "reference" / "commands.html").read_text()
     assert "eop gate approve" in re.sub(r"<[^>]+>", "", commands)
+    assert "mailto:" not in commands, "a metric is no address"
     raw = [path.name for path in tmp_path.rglob("*.html") if "<p>.. " in path.read_text()]
     assert raw == [], "a directive stands in the text"
     python = (tmp_path / "reference" / "python.html").read_text()
