@@ -73,6 +73,7 @@ CODES = MappingProxyType(
         "EOP416": "a function lacks what it works on",
         "EOP417": "a phase below a gate would start at once",
         "EOP418": "a goto that leads into or out of a branch",
+        "EOP419": "phases that train by other numbers of GPUs",
         "EOP430": "two fan-outs open branches of one item",
         "EOP431": "a fan-out inside a branch",
         "EOP432": "a fan-out that is partly inside the loop",

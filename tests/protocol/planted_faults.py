@@ -344,6 +344,13 @@ FAULTS = [
     Fault("EOP416", "join: {of: analyze, wait: all, at_least: 1}", "needs: [base]", "promote"),
     Fault("EOP416", "  patch: {file: patch.diff, patch: true}\n", "", "preflight", "check"),
     Fault("EOP417", "needs: [agree]\n", "", "base", "waits for nothing"),
+    Fault(
+        "EOP419",
+        "idea\nfunction: train",
+        "idea\nresources: {gpus: 2}\nfunction: train",
+        "2",
+        "'base' by 1, and their numbers are compared",
+    ),
     # budgets, tools, artifacts
     Fault(
         "EOP303",

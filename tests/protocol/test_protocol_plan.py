@@ -52,9 +52,17 @@ def plan_of(project: Path) -> Callable[[str], Plan]:
 def test_a_phase_that_trains_may_have_all_gpus_of_a_machine(
     plan_of: Callable[[str], Plan], gpus: int
 ) -> None:
-    asks = f"function: train\nresources: {{gpus: {gpus}}}"
-    plan = plan_of(SOUND.replace("function: train", asks))
-    assert plan.phase("train").resources.gpus == gpus
+    text = SOUND
+    for function in ("baseline", "train"):
+        asks = f"function: {function}\nresources: {{gpus: {gpus}}}"
+        text = text.replace(f"function: {function}\n", f"{asks}\n")
+    plan = plan_of(text)
+    assert [plan.phase(name).resources.gpus for name in ("base", "train")] == [gpus, gpus]
+
+
+def test_one_gpu_and_none_are_one_process(plan_of: Callable[[str], Plan]) -> None:
+    text = SOUND.replace("function: train\n", "function: train\nresources: {gpus: 1}\n")
+    assert plan_of(text).phase("base").resources.gpus == 0
 
 
 def test_the_plan_says_what_the_document_says(plan_of: Callable[[str], Plan]) -> None:

@@ -39,6 +39,27 @@ def check_phases(draft: Draft, report: Report, products: Mapping[str, frozenset[
             message = "'on_branch' means nothing outside a branch"
             report.error("EOP414", message, phase.node.key("on_branch"), "add for_each or drop it")
         _gpus(phase, report)
+    _teams(draft, report)
+
+
+def _teams(draft: Draft, report: Report) -> None:
+    """What is compared is trained alike: by other numbers of processes it is another draw."""
+    trains = [
+        phase
+        for phase in draft.phases
+        if (signature := FUNCTIONS.get(phase.value.function or "")) and signature.trains
+    ]
+    for phase in trains[1:]:
+        first, own = (max(1, one.value.resources.gpus) for one in (trains[0], phase))
+        if own != first:
+            given = phase.value.resources.gpus
+            place = phase.node.at("resources", "gpus") if given else phase.name
+            message = (
+                f"'{phase.value.id}' trains by {own} process{'es' * (own > 1)} and "
+                f"'{trains[0].value.id}' by {first}, and their numbers are compared"
+            )
+            hint = f"write resources: {{gpus: {max(own, first)}}} on every phase that trains"
+            report.error("EOP419", message, place, hint)
 
 
 def _gpus(phase: Placed[Phase], report: Report) -> None:
