@@ -84,7 +84,9 @@ def make_project(folder: Path) -> None:
                 hint="name another folder: eop demo <folder>",
                 exit_code=ExitCode.USAGE,
             )
-        shutil.rmtree(folder)
+        # The folder itself stays: the one who asks may stand in it.
+        for old in folder.iterdir():
+            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
     create(folder, protocol=_PROTOCOL)
     (folder / _MARK).touch()
     git(folder, "config", "user.name", "demo")
