@@ -79,6 +79,8 @@ def index(root: Path, as_json: bool) -> None:
     if dvc.initialised:
         dvc.use_page(dvc_page(root / "runs"))
     say_files(written, as_json=as_json)
+    if not written and not as_json:
+        click.echo("leaderboard/board/ is up to date")
 
 
 def _remedy(remote: bool) -> str:
