@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
     from doc_pages import Block
 
-_PROGRAMS = {"eop": "eop.cli", "hstu": "hstu", "snakemake": "snakemake", "pytest": "pytest"}
+_PROGRAMS = {
+    "eop": "eop.cli",
+    "hstu": "hstu",
+    "snakemake": "snakemake",
+    "pytest": "pytest",
+    "dvc": "dvc",
+}
 _MARK = "@@@ {} @@@"
 
 
