@@ -28,7 +28,8 @@ def stage_text(entry: Entry, files: Container[str]) -> str:
     snapshot = evidence["snapshot"]
     stage: dict[str, Any] = {
         "wdir": "../..",
-        "cmd": f"python -m eop.cli reproduce {folder} {out}",
+        # `exec`: not every shell makes way for its last command, and a training is to end with DVC.
+        "cmd": f"exec python -m eop.cli reproduce {folder} {out}",
         "deps": [
             *(f"{folder}/{name}" for name in _RECORD if name in files),
             *(file["path"] for file in evidence["split"]["files"]),

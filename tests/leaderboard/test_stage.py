@@ -34,7 +34,7 @@ def test_the_stage_depends_on_the_record_and_never_writes_it(tmp_path):
     stage = yaml.safe_load(text)["stages"]["reproduce"]
     assert stage["wdir"] == "../.."
     assert stage["cmd"] == (
-        "python -m eop.cli reproduce leaderboard/demo-it01-p01 repro/demo-it01-p01"
+        "exec python -m eop.cli reproduce leaderboard/demo-it01-p01 repro/demo-it01-p01"
     )
     assert stage["deps"] == [
         "leaderboard/demo-it01-p01/entry.yaml",
