@@ -16,7 +16,7 @@ from eop.core.files import dumps, write_if_changed
 from eop.core.locks import exclusive
 from eop.leaderboard.board_plots import CURVES, SCORES, TEMPLATES
 from eop.leaderboard.files import LOCK, entry_folder, read_entries
-from eop.leaderboard.ranking import leader, metric, ranked
+from eop.leaderboard.ranking import leader, metric, ranked, split_of
 from eop.leaderboard.standing import standing
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def board(entries: Iterable[Entry], files: Mapping[str, Container[str]]) -> dict
     content: dict[str, str] = {".gitattributes": _ATTRIBUTES}
     listed: dict[str, list[Any]] = {"metrics": [], "params": [], "plots": []}
     rows = ranked(entries)
-    for (dataset, digest), group in groupby(rows, key=_split):
+    for (dataset, digest), group in groupby(rows, key=split_of):
         name, of_split = f"{dataset}-{digest[:8]}", list(group)
         shown = of_split[:SHOWN]
         first = leader(of_split)
@@ -97,11 +97,6 @@ def board(entries: Iterable[Entry], files: Mapping[str, Container[str]]) -> dict
     header = _HEADER.format(shown=SHOWN, total=len(rows))
     content["dvc.yaml"] = header + yaml.safe_dump(listed, sort_keys=False, width=100)
     return content
-
-
-def _split(entry: Entry) -> tuple[str, str]:
-    split = entry.evidence["split"]
-    return split["dataset"], split["digest"]
 
 
 def _row(entry: Entry) -> dict[str, Any]:

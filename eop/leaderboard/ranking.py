@@ -32,12 +32,17 @@ def leader(entries: Iterable[Entry]) -> Entry | None:
     return min(may_lead, key=lambda one: one[:2])[2] if may_lead else None
 
 
+def split_of(entry: Entry) -> tuple[str, str]:
+    """The data set and the digest of its split: only rows of one split are ranked together."""
+    split = entry.evidence["split"]
+    return split["dataset"], split["digest"]
+
+
 def metric(scores: Scores | None, name: str) -> float | None:
     """The mean over seeds; ``None`` where nothing was measured."""
     return scores.mean[name] if scores else None
 
 
 def _rank(entry: Entry) -> tuple[str, str, bool, float, str]:
-    split = entry.evidence["split"]
     score = metric(entry.test, "ndcg@10")
-    return (split["dataset"], split["digest"], score is None, -(score or 0.0), entry.id)
+    return (*split_of(entry), score is None, -(score or 0.0), entry.id)

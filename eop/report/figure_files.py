@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eop.core.errors import EopError, ExitCode, Where
 from eop.core.files import write_bytes
 from eop.leaderboard import read_entries
-from eop.leaderboard.ranking import ranked
+from eop.leaderboard.ranking import ranked, split_of
 from eop.leaderboard.selection import Selection
 from eop.project.project import Project
 
@@ -40,9 +40,9 @@ def write_figure(root: Path, kind: str, path: Path, selection: Selection) -> Non
             exit_code=ExitCode.USAGE,
         )
     entries = ranked(selection.of(read_entries(root)))
-    splits = {(e.evidence["split"]["dataset"], e.evidence["split"]["digest"][:8]) for e in entries}
+    splits = {split_of(entry) for entry in entries}
     if len(splits) > 1:
-        named = ", ".join(f"{dataset} {digest}" for dataset, digest in sorted(splits))
+        named = ", ".join(f"{dataset} {digest[:8]}" for dataset, digest in sorted(splits))
         raise EopError(
             "EOP894",
             f"the rows are of several splits: {named}",

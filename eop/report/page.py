@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from eop.compile.layout import layout
-from eop.leaderboard.ranking import leader, metric, ranked
+from eop.leaderboard.ranking import leader, metric, ranked, split_of
 from eop.leaderboard.standing import standing
 from eop.leaderboard.summary import summaries
 from eop.report.curves import common_limit, interval_bar
@@ -130,9 +130,9 @@ def page(material: Material, version: str | None = None) -> str:
 
 def _plots(material: Material, own: list[Entry]) -> dict[str, Plot]:
     """The charts that there is something to draw for, by the id of their place."""
-    split = _split(own[0]) if own else None
+    split = split_of(own[0]) if own else None
     drawn = {
-        "scores": scores_plot([entry for entry in own if _split(entry) == split]),
+        "scores": scores_plot([entry for entry in own if split_of(entry) == split]),
         "curves": curves_plot(own, material.files),
         "work": time_plot(material.timeline),
         "spend": spend_plot(material.timeline),
@@ -148,7 +148,7 @@ def style() -> str:
 
 def _led(own: list[Entry]) -> float | None:
     """The test score of who leads; the highest one may be no more than the luckiest."""
-    first = leader(entry for entry in own if _split(entry) == _split(own[0]))
+    first = leader(entry for entry in own if split_of(entry) == split_of(own[0]))
     return metric(first.test, "ndcg@10") if first else None
 
 
@@ -156,8 +156,8 @@ def boards(
     entries: Sequence[Entry], own: Collection[str], anchors: Mapping[str, Sequence[Anchor]]
 ) -> Iterator[Board]:
     """The leaderboard of each split on which the page has rows of its ``own``, by their ids."""
-    mine = {_split(entry) for entry in entries if entry.id in own}
-    for (dataset, split), group in groupby(ranked(entries), key=_split):
+    mine = {split_of(entry) for entry in entries if entry.id in own}
+    for (dataset, split), group in groupby(ranked(entries), key=split_of):
         if (dataset, split) in mine:
             found = list(group)
             limit = common_limit([entry.decision for entry in found])
@@ -166,8 +166,3 @@ def boards(
                 for entry in found
             )
             yield Board(dataset, split, rows, anchors.get(dataset, ()))
-
-
-def _split(entry: Entry) -> tuple[str, str]:
-    split = entry.evidence["split"]
-    return (split["dataset"], split["digest"])
